@@ -12,24 +12,20 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/printable.h"
+#include "server/answers/answering.h"
 #include "server/digest.h"
 #include "server/documents/asking_source.h"
 #include "server/documents/routes.h"
-#include "server/openai/about.h"
-#include "server/openai/answering.h"
+#include "server/openai/answer.h"
 #include "server/openai/cache_fields.h"
-#include "server/openai/completion_request.h"
 #include "server/openai/errors.h"
-#include "server/openai/response_format.h"
 #include "server/sessions/session_answer.h"
+#include "server/tools/calls.h"
 #include "server/tools/tools.h"
 
 namespace winnow::server {
 
 namespace {
-
-/// As OpenAI's begin.
-std::string id_of(Surface surface) { return new_id(surface == Surface::chat ? "chatcmpl" : "cmpl"); }
 
 /// What is known of a request before it is answered, and is remembered afterwards.
 std::shared_ptr<FinishedRequest> finished_request(const AnswerPlan& plan, const std::string& key,
@@ -52,16 +48,19 @@ void raise_share(Request& request) {
   if (is_share && request.stages.empty() && !request.prompt_logprobs) request.stages = {request.text.size()};
 }
 
-/// Reads the tools of a chat. Where there are some, they make the grammar of its answers.
-Tools take_tools(Fields& fields, const RequestJson& request, const std::string& body, AnswerForm& form,
-                 GenerateOptions& generate) {
-  if (form.surface != Surface::chat) return {};
-  Tools out = read_tools(fields, request, body);
-  form.calls = !out.list.empty();
-  if (form.calls && !generate.grammar.empty())
+/// Where a conversation has tools, they make the grammar of its answers.
+void take_tools(AnswerRequest& request) {
+  const ConversationRequest* const conversation = request.conversation();
+  request.form.calls = conversation != nullptr && !conversation->tools.list.empty();
+  if (!request.form.calls) return;
+  auto& grammar = request.generate.grammar;
+  if (!grammar.empty())
     throw FieldError("response_format", "response_format does not go with tools: an answer may be a call");
-  if (form.calls) generate.grammar = grammar_of_tools(out);
-  return out;
+  grammar = grammar_of_tools(conversation->tools);
+}
+
+std::unique_ptr<AnswerReader> reader_of(const AnswerForm& form) {
+  return form.calls ? message_reader(message_of_answer) : text_reader();
 }
 
 /// Throws unless a request can be a turn of a session: it asks for one answer, which is a message of its own.
@@ -79,35 +78,34 @@ void check_turn(const ChatPrompt& chat, const AnswerForm& form) {
 }  // namespace
 
 struct Asking::Asked {
-  Asked(const std::string& body, Surface surface, const Asker& who, std::shared_ptr<Responder> responder,
+  Asked(const std::string& body, const Surface& of, const Asker& who, std::shared_ptr<Responder> responder,
         const AskingRoom& room)
       : share(std::make_shared<RequestShare>(room.memory)),
         json(parse_counted(body, *share)),
         fields(json),
+        surface(of),
         asker(who),
         to(std::move(responder)),
-        plan{read_form(fields, surface), {id_of(surface), seconds_since_1970(), room.model_name}, {}, {}},
         keeping(read_keeping(fields, room.options.defaults, asker.session)),
-        generate(read_generation(fields, plan.form, room.options.defaults, room.model->info())) {
-    generate.grammar = read_response_format(fields, json, body);
-    tools = take_tools(fields, json, body, plan.form, generate);
+        request(of.read({body, json, fields}, {*room.model, room.options.defaults, room.context})) {
+    take_tools(request);
   }
 
   std::shared_ptr<RequestShare> share;
   RequestJson json;
   Fields fields;
+  const Surface& surface;
   Asker asker;
   std::shared_ptr<Responder> to;
-  AnswerPlan plan;
   Keeping keeping;
-  GenerateOptions generate;
-  Tools tools;
+  AnswerRequest request;
   std::shared_ptr<SessionTurn> turn;  ///< null: it is none's
   std::vector<ChatMessage> said;      ///< in this turn
   Documents documents;                ///< that are asked
 };
 
-void Asking::ask(Surface surface, const Asker& asker, const std::string& body, const std::shared_ptr<Responder>& to) {
+void Asking::ask(const Surface& surface, const Asker& asker, const std::string& body,
+                 const std::shared_ptr<Responder>& to) {
   const auto asked = std::make_shared<Asked>(body, surface, asker, to, room_);
   if (!asked->keeping.session && asked->keeping.documents.empty()) return go_on(*asked);
   room_.store_workers.post([this, asked] {
@@ -126,12 +124,12 @@ void Asking::ask(Surface surface, const Asker& asker, const std::string& body, c
 void Asking::open(Asked& asked) {
   const auto& keeping = asked.keeping;
   if (keeping.session) {
-    if (asked.plan.form.surface != Surface::chat)
+    if (asked.request.conversation() == nullptr)
       throw FieldError("winnow.session", "a session is a chat: use /v1/chat/completions");
     asked.turn = room_.sessions.begin({asked.asker.key, *keeping.session});
   }
   if (keeping.documents.empty()) return;
-  check_question(asked.fields, asked.plan.form);
+  check_question(asked.request);
   if (room_.shelf == nullptr) throw no_documents("winnow.documents");
   asked.documents = room_.shelf->use([&](DocumentStore& store) { return open_documents(store, keeping.documents); });
 }
@@ -152,12 +150,16 @@ Documents Asking::open_documents(DocumentStore& store, const std::vector<std::st
 }
 
 void Asking::go_on(Asked& asked) {
-  auto prompts = read_prompts(asked);
+  auto prompts = tokens_of(asked);
   name_unknown(asked.fields);
   put_after_documents(asked, prompts);
   limit_answers(asked, prompts);
-  auto& plan = asked.plan;
   const auto& keeping = asked.keeping;
+  AnswerPlan plan{.form = asked.request.form,
+                  .head = {new_id(asked.surface.id_prefix), seconds_since_1970(), room_.model_name},
+                  .cost = {},
+                  .stops = asked.request.generate.stop,
+                  .repeated = std::move(asked.request.repeated)};
   plan.cost.spec = asked.documents.empty() ? keeping.keep.spec.print() : keeping.ask.method.print();
   plan.cost.budget = keeping.keep.budget ? keeping.keep.budget->print() : "";
   const auto finished = finished_request(plan, asked.asker.key, prompts.front().prompt);
@@ -173,47 +175,54 @@ void Asking::go_on(Asked& asked) {
   asked.share->hold(bytes);
   asked.to = holding(asked.share, asked.to);
   const auto ticket = room_.engine.new_ticket();
-  const auto listener = listener_of(asked, ticket, finished);
+  const auto listener = listener_of(asked, plan, ticket, finished);
   room_.engine.add(ticket, std::move(requests), plan.head.id, listener);
   asked.to->on_gone([&engine = room_.engine, ticket] { engine.cancel(ticket); });
 }
 
-std::vector<StagedPrompt> Asking::read_prompts(Asked& asked) const {
+std::vector<StagedPrompt> Asking::tokens_of(Asked& asked) const {
+  if (auto* const conversation = asked.request.conversation()) return {tokens_of(asked, std::move(*conversation))};
+  return tokens_of(asked, std::get<PromptsRequest>(asked.request.asked));
+}
+
+StagedPrompt Asking::tokens_of(Asked& asked, ConversationRequest conversation) const {
   const Model& model = *room_.model;
-  const bool is_chat = asked.plan.form.surface == Surface::chat;
-  const char* const name = is_chat ? "messages" : "prompt";
-  std::vector<StagedPrompt> out;
-  if (is_chat) {
-    ChatPrompt chat = read_chat(asked.fields);
-    if (asked.turn) {
-      check_turn(chat, asked.plan.form);
-      asked.said = chat.messages;
-      chat.messages.insert(chat.messages.begin(), asked.turn->before().begin(), asked.turn->before().end());
-    }
-    if (!asked.tools.list.empty()) add_instructions(chat, instructions_of(asked.tools));
-    check_context(model, chat.size(), room_.context, name);
-    asked.share->also_hold(bytes_of_tokenizing(chat.size()));
-    out.push_back(tokenize(model, chat, room_.options.defaults.control));
-  } else {
-    const std::size_t longest = longest_text(asked.fields);
-    check_context(model, longest, room_.context, name);
-    asked.share->also_hold(bytes_of_tokenizing(longest));
-    for (auto& prompt : server::read_prompts(asked.fields, model, room_.context)) out.push_back({std::move(prompt)});
+  if (asked.turn) {
+    auto& messages = conversation.chat.messages;
+    check_turn(conversation.chat, asked.request.form);
+    asked.said = messages;
+    messages.insert(messages.begin(), asked.turn->before().begin(), asked.turn->before().end());
   }
-  for (const auto& prompt : out) check_context(prompt.size(), room_.context, name);
+  const ChatPrompt chat = prompt_of(std::move(conversation));
+  check_context(model, chat.size(), room_.context, conversation.field);
+  asked.share->also_hold(bytes_of_tokenizing(chat.size()));
+  StagedPrompt out = tokenize(model, chat, room_.options.defaults.control);
+  check_context(out.size(), room_.context, conversation.field);
+  return out;
+}
+
+std::vector<StagedPrompt> Asking::tokens_of(Asked& asked, const PromptsRequest& request) const {
+  const std::size_t longest = longest_text(request.prompts);
+  check_context(*room_.model, longest, room_.context, "prompt");
+  asked.share->also_hold(bytes_of_tokenizing(longest));
+  std::vector<StagedPrompt> out;
+  for (const auto& prompt : request.prompts) {
+    out.push_back({{tokens_of_prompt(*room_.model, prompt), {}}});
+    check_context(out.back().size(), room_.context, "prompt");
+  }
   return out;
 }
 
 void Asking::put_after_documents(Asked& asked, std::vector<StagedPrompt>& prompts) const {
   if (asked.documents.empty()) return;
   for (auto& prompt : prompts) {
-    prompt = {after_documents(*room_.model, asked.documents, std::move(prompt.prompt), asked.plan.form.surface)};
+    prompt = {after_documents(*room_.model, asked.documents, std::move(prompt.prompt), asked.request)};
     check_context(prompt.size(), room_.context, "winnow.documents");
   }
 }
 
 void Asking::limit_answers(Asked& asked, const std::vector<StagedPrompt>& prompts) const {
-  auto& generate = asked.generate;
+  auto& generate = asked.request.generate;
   for (const auto& prompt : prompts)
     generate.max_tokens = std::min(generate.max_tokens, room_.context - static_cast<int>(prompt.size()));
   generate.min_tokens = std::min(generate.min_tokens, generate.max_tokens);
@@ -223,7 +232,7 @@ void Asking::limit_answers(Asked& asked, const std::vector<StagedPrompt>& prompt
 }
 
 Request Asking::request_for(const Asked& asked, StagedPrompt prompt) const {
-  const auto& form = asked.plan.form;
+  const auto& form = asked.request.form;
   Request out;
   if (asked.documents.empty()) {
     out = request_of(std::move(prompt.prompt), asked.keeping.protocol);
@@ -237,7 +246,7 @@ Request Asking::request_for(const Asked& asked, StagedPrompt prompt) const {
                                                 std::move(prompt.prompt.question), asked.keeping.ask);
   }
   out.keep = asked.keeping.keep;
-  out.generate = asked.generate;
+  out.generate = asked.request.generate;
   out.answers = form.answers;
   out.key = asked.asker.key;
   out.priority = form.priority;
@@ -245,11 +254,15 @@ Request Asking::request_for(const Asked& asked, StagedPrompt prompt) const {
   return out;
 }
 
-std::shared_ptr<AnswerListener> Asking::listener_of(Asked& asked, EngineThread::Ticket ticket,
+std::shared_ptr<AnswerListener> Asking::listener_of(Asked& asked, const AnswerPlan& plan, EngineThread::Ticket ticket,
                                                     const std::shared_ptr<FinishedRequest>& finished) {
   const auto& asker = asked.asker;
-  const auto& plan = asked.plan;
-  const auto answering = std::make_shared<Answering>(room_.model, plan, asked.to);
+  const auto writer = asked.surface.writer(room_.model, plan, asked.to);
+  asked.to->on_silence([weak = std::weak_ptr(writer)] {
+    if (const auto still = weak.lock()) still->goes_on();
+  });
+  const auto answering = std::make_shared<Answering>(
+      room_.model, plan, [&plan] { return reader_of(plan.form); }, writer);
   answering->on_failure([&engine = room_.engine, ticket] { engine.cancel(ticket); });
   answering->on_finish([this, finished](std::shared_ptr<const KeptPositions> kept) {
     finished->kept = std::move(kept);

@@ -8,15 +8,14 @@
 #include <string>
 #include <vector>
 
+#include "server/answers/surface.h"
 #include "server/asker.h"
 #include "server/documents/questions.h"
 #include "server/documents/shelf.h"
 #include "server/engine_thread.h"
 #include "server/kept/finished.h"
 #include "server/metrics/observed.h"
-#include "server/openai/chat_request.h"
 #include "server/openai/fields.h"
-#include "server/openai/generation_fields.h"
 #include "server/options.h"
 #include "server/post.h"
 #include "server/request_memory.h"
@@ -49,7 +48,7 @@ class Asking {
   explicit Asking(AskingRoom room) : room_(std::move(room)) {}
 
   /// In a worker. What needs a store goes on in one of those that may wait for it. Throws ApiError and others.
-  void ask(Surface surface, const Asker& asker, const std::string& body, const std::shared_ptr<Responder>& to);
+  void ask(const Surface& surface, const Asker& asker, const std::string& body, const std::shared_ptr<Responder>& to);
 
  private:
   struct Asked;
@@ -58,12 +57,14 @@ class Asking {
   void open(Asked& asked);
   Documents open_documents(DocumentStore& store, const std::vector<std::string>& names) const;
   void go_on(Asked& asked);
-  std::vector<StagedPrompt> read_prompts(Asked& asked) const;
+  std::vector<StagedPrompt> tokens_of(Asked& asked) const;
+  StagedPrompt tokens_of(Asked& asked, ConversationRequest conversation) const;
+  std::vector<StagedPrompt> tokens_of(Asked& asked, const PromptsRequest& request) const;
   void put_after_documents(Asked& asked, std::vector<StagedPrompt>& prompts) const;
   /// Cuts answers off where the context ends.
   void limit_answers(Asked& asked, const std::vector<StagedPrompt>& prompts) const;
   Request request_for(const Asked& asked, StagedPrompt prompt) const;
-  std::shared_ptr<AnswerListener> listener_of(Asked& asked, EngineThread::Ticket ticket,
+  std::shared_ptr<AnswerListener> listener_of(Asked& asked, const AnswerPlan& plan, EngineThread::Ticket ticket,
                                               const std::shared_ptr<FinishedRequest>& finished);
   /// Names fields that nobody reads, each once.
   void name_unknown(const Fields& fields);

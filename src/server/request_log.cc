@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/printable.h"
 #include "base/start_thread.h"
+#include "server/openai/answer.h"
 
 namespace winnow::server {
 

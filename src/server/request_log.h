@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "server/openai/answer.h"
+#include "server/answers/cost.h"
 #include "server/options.h"
 
 namespace winnow::server {

@@ -54,10 +54,7 @@ Site::Site(std::shared_ptr<const Model> model, const ServerOptions& options, Eng
       store_workers_(kWorkers),
       workers_(kWorkers) {
   add_about();
-  for (const std::string prefix : {"", "/v1"}) {
-    add_answers(prefix + "/chat/completions", Surface::chat);
-    add_answers(prefix + "/completions", Surface::completion);
-  }
+  for (const auto& surface : surfaces()) add_answers(surface);
   add_text_route("/tokenize", tokenize_route);
   add_text_route("/detokenize", detokenize_route);
   add_text_route("/apply-template", apply_template_route);
@@ -113,19 +110,22 @@ void Site::add_text_route(const std::string& path, TextRoute route) {
                      const RequestJson json = parse_counted(body.text(), share);
                      share.also_hold(bytes_of_tokenizing(body.text().size()));
                      Fields fields(json);
-                     to->send(route(*served_.model, fields, served_.context));
+                     to->send(route({body.text(), json, fields}, {*served_.model, options_.defaults, served_.context}));
                    });
                  });
                }});
 }
 
-void Site::add_answers(const std::string& path, Surface surface) {
-  router_.add({"POST", path, Access::key_holders,
-               [this, surface](const HttpHead& head, HttpBody body, std::shared_ptr<Responder> to) {
-                 workers_.post([this, surface, asker = asker_of(head), body = std::move(body), to = std::move(to)] {
-                   answer(*to, asker, [&] { asking_->ask(surface, asker, body.text(), to); });
-                 });
-               }});
+void Site::add_answers(const Surface& surface) {
+  for (const auto& path : surface.paths) {
+    router_.add({"POST", path, Access::key_holders,
+                 [this, &surface](const HttpHead& head, HttpBody body, std::shared_ptr<Responder> to) {
+                   workers_.post([this, &surface, asker = asker_of(head), body = std::move(body), to = std::move(to)] {
+                     answer(*to, asker, [&] { asking_->ask(surface, asker, body.text(), to); });
+                   });
+                 }});
+  }
+  for (const auto& [path, route] : surface.text_routes) add_text_route(path, route);
 }
 
 void Site::add_kept(const std::string& path) {
@@ -162,7 +162,7 @@ Asker Site::asker_of(const HttpHead& head) const {
 }
 
 HttpReply Site::refused(const std::exception_ptr& why, const Asker& asker) const {
-  HttpReply reply = error_reply(why);
+  HttpReply reply = error_under(asker.path, why);
   metrics_->rejected(reason_of(why));
   RequestRecord record{.path = asker.path, .key = asker.key_name, .status = reply.status, .reason = reason_of(why)};
   if (reply.status >= 500) record.message = sentence_of(why);
@@ -226,8 +226,10 @@ void Site::handle(HttpHead head, HttpBody body, std::shared_ptr<Responder> to) {
   route.handler(head, std::move(body), std::move(to));
 }
 
-HttpReply Site::refusal(int status, const std::string& sentence) const {
-  return refused(std::make_exception_ptr(ApiError(status, sentence)), {});
+HttpReply Site::refusal(int status, const std::string& sentence, const std::string& path) const {
+  Asker nobody;
+  nobody.path = path;
+  return refused(std::make_exception_ptr(ApiError(status, sentence)), nobody);
 }
 
 void Site::request_stop() {

@@ -44,7 +44,7 @@ class Site : public HttpHandler {
   bool takes_body(const HttpHead& head) const override;
   void handle(HttpHead head, HttpBody body, std::shared_ptr<Responder> to) override;
   void finished() override { --active_; }
-  HttpReply refusal(int status, const std::string& sentence) const override;
+  HttpReply refusal(int status, const std::string& sentence, const std::string& path) const override;
 
   /// No requests are taken any more.
   void drain() { health_ = Health::draining; }
@@ -56,12 +56,11 @@ class Site : public HttpHandler {
   int active() const { return active_; }
 
  private:
-  using TextRoute = HttpReply (*)(const Model&, Fields&, int);
   /// What tells of the server and its model.
   void add_about();
   void add_now(const std::string& path, Access access, const std::function<HttpReply(const HttpHead&)>& reply);
   void add_text_route(const std::string& path, TextRoute route);
-  void add_answers(const std::string& path, Surface surface);
+  void add_answers(const Surface& surface);
   void add_kept(const std::string& path);
   void add_sessions(const std::string& path);
 

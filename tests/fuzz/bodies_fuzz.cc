@@ -32,6 +32,7 @@ class Collected : public winnow::server::Responder {
     boost::asio::post(loop_, [this] { loop_.stop(); });
   }
   void on_gone(std::function<void()> /*action*/) override {}
+  void on_silence(std::function<void()> /*action*/) override {}
 
   const HttpReply& reply() const { return reply_; }
   std::string_view stream() const { return stream_; }

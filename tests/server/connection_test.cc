@@ -39,7 +39,9 @@ class Notes : public HttpHandler {
     to->send({200, std::string(reply_bytes, 'r')});
   }
   void finished() override {}
-  HttpReply refusal(int status, const std::string& sentence) const override { return {status, sentence}; }
+  HttpReply refusal(int status, const std::string& sentence, const std::string& /*path*/) const override {
+    return {status, sentence};
+  }
 
   std::size_t reply_bytes = 2;
   std::vector<std::string> seen;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/documents/questions.h"
 
+#include <spdlog/fmt/fmt.h>
+
 #include <algorithm>
 
 #include "engine/model_impl.h"
@@ -8,36 +10,29 @@
 
 namespace winnow::server {
 
-namespace {
-
-bool is_one_text(const RequestJson& message) {
-  const auto role = message.find("role");
-  const auto content = message.find("content");
-  return role != message.end() && *role == "user" && content != message.end() &&
-         (content->is_string() || content->size() == 1);
-}
-
-}  // namespace
-
-void check_question(Fields& fields, const AnswerForm& form) {
-  if (form.echo) throw FieldError("echo", "echo does not go with winnow.documents: they are not read with the prompt");
-  if (form.calls) throw FieldError("tools", "tools do not go with winnow.documents: nothing is read before documents");
-  if (form.surface == Surface::completion) return;
-  const RequestJson* const messages = fields.list("messages");
-  if (messages != nullptr && messages->size() == 1 && is_one_text(messages->front())) return;
-  throw FieldError("messages",
-                   "documents are asked a question: messages must be one message of the user with one text");
+void check_question(const AnswerRequest& request) {
+  if (request.form.echo)
+    throw FieldError("echo", "echo does not go with winnow.documents: they are not read with the prompt");
+  const ConversationRequest* const conversation = request.conversation();
+  if (conversation == nullptr) return;
+  if (!conversation->tools.list.empty())
+    throw FieldError("tools", "tools do not go with winnow.documents: nothing is read before documents");
+  const auto& messages = conversation->chat.messages;
+  if (messages.size() == 1 && messages.front().role == Role::user && messages.front().parts.size() == 1) return;
+  throw FieldError(conversation->field, fmt::format("documents are asked a question: {} must be one message of the "
+                                                    "user with one text",
+                                                    conversation->field));
 }
 
 Prompt after_documents(const Model& model, std::span<const std::shared_ptr<const documents::Document>> documents,
-                       Prompt prompt, Surface surface) {
+                       Prompt prompt, const AnswerRequest& request) {
   Prompt out;
   for (const auto& document : documents) {
     const auto& tokens = document->head().saved.transcript.tokens;
     out.text.insert(out.text.end(), tokens.begin(), tokens.begin() + document->tokens());
   }
-  if (surface ==
-      Surface::chat) {  // what the template puts before the first message comes before the documents, if at all
+  // What a template puts before the first message comes before the documents, if at all.
+  if (request.conversation() != nullptr) {
     out.question = std::move(prompt.question);
     return out;
   }

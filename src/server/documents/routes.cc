@@ -131,7 +131,7 @@ void DocumentRoutes::read_document(Shelf& shelf, const Asked& asked, std::unique
                                    const CacheOptions& keep, std::shared_ptr<RequestShare> share) {
   const auto& asker = asked.asker;
   share->hold(bytes_of_tokens(adding->reading().tokens().size()));
-  RequestRecord record{.path = asker.path, .id = new_id("doc"), .key = asker.key_name};
+  RequestRecord record{.path = asker.path, .id = new_id("doc-"), .key = asker.key_name};
   record.cost.spec = keep.spec.print();
   record.cost.budget = keep.budget ? keep.budget->print() : "";
   record.cost.prompt_tokens = static_cast<int>(adding->reading().tokens().size());

@@ -56,7 +56,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   net::awaitable<void> refuse(int status, std::string sentence) {
     const After after = co_await shake_hands();
-    if (after == After::keeps) co_await send_last(handler_.refusal(status, sentence));
+    if (after == After::keeps) co_await send_last(handler_.refusal(status, sentence, ""));
     co_await close();
   }
 
@@ -88,7 +88,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
       co_await stream_.handshake(error);
     }
     if (stream_.falls_back_to_plain(error))
-      co_await send_last(handler_.refusal(400, "this port speaks TLS: use https"));
+      co_await send_last(handler_.refusal(400, "this port speaks TLS: use https", ""));
     co_return error ? After::closes : After::keeps;
   }
 
@@ -111,14 +111,16 @@ class Connection : public std::enable_shared_from_this<Connection> {
     } catch (const ClientGone&) {
       co_return After::closes;
     } catch (const BadRequest& why) {
-      refusal = handler_.refusal(why.status(), why.what());
+      refusal = handler_.refusal(why.status(), why.what(), path_);
     }
     co_await send_last(std::move(refusal));
     co_return After::closes;
   }
 
   net::awaitable<After> take_one() {
+    path_.clear();
     HttpHead head = co_await read_head();
+    path_ = head.path;
     Framing framing = reader_.framing();
     framing.headers = handler_.headers_for(head);
     HttpReply early;
@@ -188,7 +190,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     while (good) {
       if (!exchange.is_ready()) {
         const bool silent = co_await is_silent();
-        if (silent && streams && !exchange.is_ready()) good = co_await write(stream_part(": \n\n", framing));
+        if (silent && streams && !exchange.is_ready()) exchange.break_silence();
         continue;
       }
       if (auto reply = exchange.take_reply()) co_return co_await send_counted(std::move(*reply), framing);
@@ -219,9 +221,11 @@ class Connection : public std::enable_shared_from_this<Connection> {
   net::awaitable<bool> send_counted(HttpReply reply, const Framing& framing) {
     ByteShare share(room_.replies);
     if (!share.grow_to(reply.body.size()))
-      reply = handler_.refusal(503, fmt::format("replies that wait for their readers take {} bytes together, and there "
-                                                "is no room for this one: try again later",
-                                                room_.replies->held()));
+      reply = handler_.refusal(503,
+                               fmt::format("replies that wait for their readers take {} bytes together, and there "
+                                           "is no room for this one: try again later",
+                                           room_.replies->held()),
+                               path_);
     std::string bytes = reply_bytes(reply, framing);
     reply = {};
     co_return co_await write(std::move(bytes));
@@ -275,6 +279,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   net::steady_timer deadline_;
   net::steady_timer wake_;  ///< cancelled when there is more to send
   Exchange* exchange_ = nullptr;
+  std::string path_;  ///< of the request; empty: not known yet
 };
 
 }  // namespace

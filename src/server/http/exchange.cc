@@ -46,6 +46,12 @@ void Exchange::on_gone(std::function<void()> action) {
   });
 }
 
+void Exchange::on_silence(std::function<void()> action) {
+  to_http_([self = shared_from_this(), action = std::move(action)] {
+    if (!self->over_) self->on_silence_ = action;
+  });
+}
+
 std::optional<HttpReply> Exchange::take_reply() { return std::exchange(reply_, std::nullopt); }
 
 bool Exchange::take_begin() { return begun_ && !std::exchange(begin_taken_, true); }
@@ -65,6 +71,7 @@ void Exchange::done() { over(); }
 void Exchange::over() {
   over_ = true;
   on_gone_ = {};
+  on_silence_ = {};
   wake_ = [] {};
 }
 

@@ -23,6 +23,7 @@ class Exchange : public Responder, public std::enable_shared_from_this<Exchange>
   void write(std::string bytes) override;
   void end() override;
   void on_gone(std::function<void()> action) override;
+  void on_silence(std::function<void()> action) override;
 
   // What follows is for the connection, in the thread for HTTP.
 
@@ -33,6 +34,10 @@ class Exchange : public Responder, public std::enable_shared_from_this<Exchange>
   bool take_begin();
   std::string take_bytes();
   bool is_ended() const { return ended_; }
+  /// Lets the handler say something.
+  void break_silence() {
+    if (on_silence_) on_silence_();
+  }
   bool has_sent_all() const { return pending_.empty(); }
   bool is_overflowed() const { return overflowed_; }
   /// Ends the exchange: the client has gone, or has the whole answer.
@@ -56,6 +61,7 @@ class Exchange : public Responder, public std::enable_shared_from_this<Exchange>
   bool over_ = false;
   bool gone_ = false;
   std::function<void()> on_gone_;
+  std::function<void()> on_silence_;
 };
 
 }  // namespace winnow::server

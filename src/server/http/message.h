@@ -53,6 +53,8 @@ class Responder {
   virtual void end() = 0;
   /// What to do, in the thread for HTTP, when the client goes before the answer has ended; at once if it has gone.
   virtual void on_gone(std::function<void()> action) = 0;
+  /// What to do, in the thread for HTTP, whenever a stream has said nothing for long.
+  virtual void on_silence(std::function<void()> action) = 0;
 };
 
 /// What answers requests. Its functions are called in the thread for HTTP, and return at once.
@@ -72,8 +74,9 @@ class HttpHandler {
   virtual void handle(HttpHead head, HttpBody body, std::shared_ptr<Responder> to) = 0;
   /// After each handle(): its answer has been sent, or its client has gone.
   virtual void finished() = 0;
-  /// The reply to what is no HTTP request or over a limit, and to a connection too many.
-  virtual HttpReply refusal(int status, const std::string& sentence) const = 0;
+  /// The reply to what is no HTTP request or over a limit, and to a connection too many. `path` is empty where it is
+  /// not known.
+  virtual HttpReply refusal(int status, const std::string& sentence, const std::string& path) const = 0;
 };
 
 }  // namespace winnow::server

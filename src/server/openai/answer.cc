@@ -3,43 +3,19 @@
 
 #include <spdlog/fmt/fmt.h>
 
-#include <algorithm>
 #include <random>
 
 namespace winnow::server {
 
 namespace {
 
-Json head_json(const AnswerHead& head, const char* object) {
-  return {{"id", head.id}, {"object", object}, {"created", head.created}, {"model", head.model}};
-}
-
 double per(double amount, double count) { return count > 0 ? amount / count : 0; }
 
 }  // namespace
 
-std::string new_id(const std::string& kind) {
+std::string new_id(const std::string& prefix) {
   thread_local std::mt19937_64 random{std::random_device{}()};
-  return fmt::format("{}-{:016x}", kind, random());
-}
-
-void AnswerCost::add_read(const CacheStats& stats) {
-  ++prompts_read;
-  entries_per_head += (stats.entries_per_head_mean - entries_per_head) / prompts_read;
-  bytes_held += stats.bytes_held;
-  bytes_full += stats.bytes_full;
-}
-
-void AnswerCost::add_end(const PromptEnd& end) {
-  for (const auto& answer : end.answers) {
-    const int tokens = static_cast<int>(answer.tokens.size());
-    answer_tokens += tokens;
-    answer_steps += std::max(0, tokens - 1);
-  }
-  cached_tokens += end.cached_tokens;
-  queue_ms += end.queue_ms;
-  read_ms += end.read_ms;
-  answer_ms += end.answer_ms;
+  return fmt::format("{}{:016x}", prefix, random());
 }
 
 const char* finish_name(FinishReason reason) { return reason == FinishReason::length ? "length" : "stop"; }
@@ -73,12 +49,8 @@ Json timings_json(const AnswerCost& cost) {
           {"predicted_per_second", per(1000.0 * cost.answer_steps, cost.answer_ms)}};
 }
 
-Json answer_json(const AnswerHead& head, Surface surface) {
-  return head_json(head, surface == Surface::chat ? "chat.completion" : "text_completion");
-}
-
-Json chunk_json(const AnswerHead& head, Surface surface) {
-  return head_json(head, surface == Surface::chat ? "chat.completion.chunk" : "text_completion");
+Json head_json(const AnswerHead& head, const char* object) {
+  return {{"id", head.id}, {"object", object}, {"created", head.created}, {"model", head.model}};
 }
 
 std::string event(const Json& json) { return "data: " + text_of(json) + "\n\n"; }

@@ -16,14 +16,6 @@ namespace {
 
 constexpr const char* kPrompt = "prompt";
 
-[[noreturn]] void refuse_length(std::size_t tokens, const char* least, int context, const char* field) {
-  throw ApiError(400,
-                 fmt::format("the prompt has {}{} tokens, which exceeds the available context size of {} tokens with "
-                             "its answer: shorten it, or start the server with a larger --context",
-                             least, tokens, context),
-                 field, "context_length_exceeded");
-}
-
 std::vector<Token> read_tokens(const RequestJson& list, const std::string& path, int vocabulary) {
   std::vector<Token> out;
   out.reserve(list.size());
@@ -32,53 +24,47 @@ std::vector<Token> read_tokens(const RequestJson& list, const std::string& path,
   return out;
 }
 
-Prompt read_one(const RequestJson& value, const std::string& path, const Model& model, int context) {
-  if (value.is_array()) return {read_tokens(value, path, model.info().n_vocab), {}};
-  const std::string& text = text_at(value, path);
-  check_context(model, text.size(), context, kPrompt);
-  return {tokens_of_prompt(model, text), {}};
+PromptSource read_one(const RequestJson& value, const std::string& path, int vocabulary) {
+  if (value.is_array()) return read_tokens(value, path, vocabulary);
+  return text_at(value, path);
 }
 
 }  // namespace
 
-std::vector<Prompt> read_prompts(Fields& fields, const Model& model, int context) {
+std::vector<PromptSource> read_prompts(Fields& fields, int vocabulary) {
   const RequestJson* const prompt = fields.any(kPrompt);
   if (prompt == nullptr) throw FieldError(kPrompt, "prompt is missing: give a string, or tokens");
   const bool is_list = prompt->is_array() && (prompt->empty() || !prompt->front().is_number());
-  if (!is_list) return {read_one(*prompt, kPrompt, model, context)};
+  if (!is_list) return {read_one(*prompt, kPrompt, vocabulary)};
   if (prompt->empty() || prompt->size() > kMostPrompts)
     throw FieldError(kPrompt,
                      fmt::format("prompt is a list of {}: it must have 1 to {}", prompt->size(), kMostPrompts));
-  std::vector<Prompt> out;
+  std::vector<PromptSource> out;
   for (std::size_t i = 0; i < prompt->size(); ++i)
-    out.push_back(read_one((*prompt)[i], fmt::format("prompt[{}]", i), model, context));
+    out.push_back(read_one((*prompt)[i], fmt::format("prompt[{}]", i), vocabulary));
   return out;
 }
 
-std::size_t longest_text(Fields& fields) {
-  const RequestJson* const prompt = fields.any(kPrompt);
-  if (prompt == nullptr) return 0;
-  const auto bytes = [](const RequestJson& value) {
-    return value.is_string() ? value.get_ref<const std::string&>().size() : 0;
-  };
-  std::size_t out = bytes(*prompt);
-  if (prompt->is_array()) {
-    for (const auto& one : *prompt) out = std::max(out, bytes(one));
+std::size_t longest_text(const std::vector<PromptSource>& prompts) {
+  std::size_t out = 0;
+  for (const auto& prompt : prompts) {
+    if (const auto* const text = std::get_if<std::string>(&prompt)) out = std::max(out, text->size());
   }
   return out;
 }
 
-std::vector<Token> tokens_of_prompt(const Model& model, const std::string& text) {
-  return model.impl().vocab.opening(text);
+std::vector<Token> tokens_of_prompt(const Model& model, const PromptSource& prompt) {
+  const auto* const text = std::get_if<std::string>(&prompt);
+  return text == nullptr ? std::get<std::vector<Token>>(prompt) : model.impl().vocab.opening(*text);
 }
 
 void check_context(std::size_t tokens, int context, const char* field) {
-  if (tokens >= as_size(context)) refuse_length(tokens, "", context, field);
+  if (tokens >= as_size(context)) throw PromptTooLong(tokens, PromptTooLong::Count::exact, context, field);
 }
 
 void check_context(const Model& model, std::size_t bytes, int context, const char* field) {
   const std::size_t least = model.impl().vocab.least_tokens(bytes);
-  if (least >= as_size(context)) refuse_length(least, "at least ", context, field);
+  if (least >= as_size(context)) throw PromptTooLong(least, PromptTooLong::Count::least, context, field);
 }
 
 }  // namespace winnow::server

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "server/openai/fields.h"
@@ -9,16 +10,18 @@
 
 namespace winnow::server {
 
-/// Reads `prompt`: a text, a list of tokens, or a list of texts or of lists of tokens. In texts the names of control
-/// tokens are tokens, as other servers have it. Throws ApiError; with code context_length_exceeded for a text that must
-/// have more tokens than `context`.
-std::vector<Prompt> read_prompts(Fields& fields, const Model& model, int context);
+/// A prompt as it was sent: a text or tokens.
+using PromptSource = std::variant<std::string, std::vector<Token>>;
 
-/// Bytes of the longest text among the prompts.
-std::size_t longest_text(Fields& fields);
+/// Reads `prompt`: a text, a list of tokens, or a list of texts or of lists of tokens. Throws ApiError.
+std::vector<PromptSource> read_prompts(Fields& fields, int vocabulary);
 
-/// The tokens of a text as a prompt of its own, with BOS where the model wants it.
-std::vector<Token> tokens_of_prompt(const Model& model, const std::string& text);
+/// Bytes of the longest text among prompts.
+std::size_t longest_text(const std::vector<PromptSource>& prompts);
+
+/// The tokens of a prompt. Those of a text begin with BOS where the model wants it, and the names of control tokens in
+/// it are tokens, as other servers have it.
+std::vector<Token> tokens_of_prompt(const Model& model, const PromptSource& prompt);
 
 /// Throws ApiError with code context_length_exceeded for a prompt that leaves no room for an answer.
 void check_context(std::size_t tokens, int context, const char* field);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/openai/errors.h"
 
+#include <spdlog/fmt/fmt.h>
+
 #include <new>
 
 #include "base/printable.h"
@@ -41,7 +43,17 @@ std::string error_body(const ApiError& error) {
   return out.dump();
 }
 
-/// What is thrown elsewhere in winnow, as a server says it.
+}  // namespace
+
+PromptTooLong::PromptTooLong(std::size_t tokens, Count count, int context, const std::string& field)
+    : ApiError(400,
+               fmt::format("the prompt has {}{} tokens, which exceeds the available context size of {} tokens with its "
+                           "answer: shorten it, or start the server with a larger --context",
+                           count == Count::least ? "at least " : "", tokens, context),
+               field, "context_length_exceeded"),
+      tokens_(tokens),
+      context_(context) {}
+
 ApiError api_error(const std::exception_ptr& error) {
   try {
     std::rethrow_exception(error);
@@ -85,8 +97,6 @@ std::vector<Header> headers_of(const std::exception_ptr& error) {
     return {};
   }
 }
-
-}  // namespace
 
 std::exception_ptr late_error(const std::exception_ptr& error) {
   try {

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <exception>
 #include <string>
+#include <vector>
 
 #include "server/http/message.h"
 #include "winnow/error.h"
@@ -37,8 +40,28 @@ class NotImplemented : public ApiError {
   NotImplemented(const std::string& field, const std::string& sentence) : ApiError(501, sentence, field) {}
 };
 
+/// A prompt that leaves no room for an answer: 400 with code `context_length_exceeded`.
+class PromptTooLong : public ApiError {
+ public:
+  /// `least`: it has so many tokens or more.
+  enum class Count : std::uint8_t { exact, least };
+  PromptTooLong(std::size_t tokens, Count count, int context, const std::string& field);
+
+  std::size_t tokens() const { return tokens_; }
+  int context() const { return context_; }
+
+ private:
+  std::size_t tokens_;
+  int context_;
+};
+
 /// An error that comes when a request has begun: want of memory is then not the request's fault.
 std::exception_ptr late_error(const std::exception_ptr& error);
+
+/// Whatever was thrown, as a server says it.
+ApiError api_error(const std::exception_ptr& error);
+/// Headers that go with it.
+std::vector<Header> headers_of(const std::exception_ptr& error);
 
 /// `{"error": {"message", "type", "param", "code"}}` with its status and headers, for whatever was thrown.
 HttpReply error_reply(const std::exception_ptr& error);

@@ -18,17 +18,17 @@ constexpr int kMostTokens = std::numeric_limits<int>::max();
 constexpr int kMostAnswers = 128;
 constexpr int kMostAlternatives = 20;
 
-/// `logprobs` is a switch in chats, and the number of alternatives elsewhere.
-std::optional<int> read_alternatives(Fields& fields, Surface surface) {
-  if (surface == Surface::completion) {
-    const auto count = fields.integer("logprobs", 0, kMostAlternatives);
-    return count ? std::optional(static_cast<int>(*count)) : std::nullopt;
-  }
+std::optional<int> count_of(std::optional<std::int64_t> count) {
+  return count ? std::optional(static_cast<int>(*count)) : std::nullopt;
+}
+
+/// In chats `logprobs` is a switch; in completions it is the number of alternatives.
+std::optional<int> read_chat_alternatives(Fields& fields) {
   const bool asked = fields.is_set("logprobs");
-  const auto count = fields.integer("top_logprobs", 0, kMostAlternatives);
+  const auto count = count_of(fields.integer("top_logprobs", 0, kMostAlternatives));
   if (count.value_or(0) > 0 && !asked)
     throw FieldError("top_logprobs", "top_logprobs needs logprobs, which must be true");
-  return asked ? std::optional(static_cast<int>(count.value_or(0))) : std::nullopt;
+  return asked ? std::optional(count.value_or(0)) : std::nullopt;
 }
 
 void read_stream(Fields& fields, AnswerForm& form) {
@@ -65,24 +65,14 @@ void refuse_other_sampling(Fields& fields) {
   refuse_if(fields.number("typical_p").value_or(1) != 1, "typical_p");
 }
 
-/// What others can do and winnow cannot is refused: an answer must not look as if it had been done.
-void refuse_what_is_missing(Fields& fields, Surface surface) {
-  if (const auto best = fields.integer("best_of", 1, kMostAnswers); best.value_or(1) != 1)
-    throw NotImplemented("best_of", "best_of is not implemented: leave it out, and ask for several answers by n");
-  refuse_other_sampling(fields);
-  if (surface == Surface::chat) return refuse_functions(fields);
+void refuse_suffix_and_tools(Fields& fields) {
   if (fields.text("suffix")) throw NotImplemented("suffix", "suffix is not implemented: leave it out");
   const RequestJson* const tools = fields.list("tools");
   if (tools != nullptr && !tools->empty())
     throw NotImplemented("tools", "tools are not implemented here: use /v1/chat/completions");
 }
 
-bool read_echo(Fields& fields, const AnswerForm& form) {
-  if (!fields.is_set("echo")) return false;
-  if (form.surface == Surface::chat || form.stream)
-    throw NotImplemented("echo", "echo is not implemented for chats and streams: leave it out");
-  return true;
-}
+NotImplemented no_echo() { return {"echo", "echo is not implemented for chats and streams: leave it out"}; }
 
 std::vector<std::string> read_stops(Fields& fields) {
   const RequestJson* const stop = fields.any("stop");
@@ -148,21 +138,38 @@ void read_sampling(Fields& fields, SamplingOptions& sampling, const RequestDefau
   sampling.seed = read_seed(fields, defaults.seed);
 }
 
-}  // namespace
-
-AnswerForm read_form(Fields& fields, Surface surface) {
+/// What others can do and winnow cannot is refused: an answer must not look as if it had been done.
+AnswerForm read_common_form(Fields& fields) {
   AnswerForm out;
-  out.surface = surface;
-  refuse_what_is_missing(fields, surface);
+  if (const auto best = fields.integer("best_of", 1, kMostAnswers); best.value_or(1) != 1)
+    throw NotImplemented("best_of", "best_of is not implemented: leave it out, and ask for several answers by n");
+  refuse_other_sampling(fields);
   out.answers = static_cast<int>(fields.integer("n", 1, kMostAnswers).value_or(1));
-  out.alternatives = read_alternatives(fields, surface);
   read_stream(fields, out);
-  out.echo = read_echo(fields, out);
   out.priority = static_cast<int>(fields.integer("priority", std::numeric_limits<int>::min(), kMostTokens).value_or(0));
   out.cache_salt = fields.text("cache_salt");
   // Read by nobody yet, or for others' sake.
   fields.text("model");
   fields.text("user");
+  return out;
+}
+
+}  // namespace
+
+AnswerForm read_chat_form(Fields& fields) {
+  AnswerForm out = read_common_form(fields);
+  refuse_functions(fields);
+  out.alternatives = read_chat_alternatives(fields);
+  if (fields.is_set("echo")) throw no_echo();
+  return out;
+}
+
+AnswerForm read_completion_form(Fields& fields) {
+  AnswerForm out = read_common_form(fields);
+  refuse_suffix_and_tools(fields);
+  out.alternatives = count_of(fields.integer("logprobs", 0, kMostAlternatives));
+  out.echo = fields.is_set("echo");
+  if (out.echo && out.stream) throw no_echo();
   return out;
 }
 

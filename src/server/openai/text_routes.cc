@@ -49,18 +49,21 @@ std::string list_of(const std::vector<Token>& tokens, const Print& print) {
 
 }  // namespace
 
-HttpReply tokenize_route(const Model& model, Fields& fields, int context) {
+HttpReply tokenize_route(const RequestBody& body, const RequestTerms& terms) {
+  Fields& fields = body.fields;
+  const Model& model = terms.model;
   const auto tokens = fields.any("messages") == nullptr ? tokens_of(model, fields) : chat_tokens(model, fields);
   std::string out =
       fmt::format(R"({{"tokens":{},"count":{},"max_model_len":{})",
-                  list_of(tokens, [](Token token) { return std::to_string(token); }), tokens.size(), context);
+                  list_of(tokens, [](Token token) { return std::to_string(token); }), tokens.size(), terms.context);
   if (fields.is_set("return_token_strs"))
     out += R"(,"token_strs":)" + list_of(tokens, [&](Token token) { return text_of(model.impl().vocab.name(token)); });
   return {.body = out + "}"};
 }
 
-HttpReply detokenize_route(const Model& model, Fields& fields, int /*context*/) {
-  const RequestJson* const list = fields.list("tokens");
+HttpReply detokenize_route(const RequestBody& body, const RequestTerms& terms) {
+  const Model& model = terms.model;
+  const RequestJson* const list = body.fields.list("tokens");
   if (list == nullptr) throw FieldError("tokens", "tokens are missing: give a list");
   std::string text;
   for (std::size_t i = 0; i < list->size(); ++i) {
@@ -70,8 +73,8 @@ HttpReply detokenize_route(const Model& model, Fields& fields, int /*context*/) 
   return reply_of({{"content", text}, {"prompt", text}});
 }
 
-HttpReply apply_template_route(const Model& model, Fields& fields, int /*context*/) {
-  return reply_of({{"prompt", render(model, read_chat(fields))}});
+HttpReply apply_template_route(const RequestBody& body, const RequestTerms& terms) {
+  return reply_of({{"prompt", render(terms.model, read_chat(body.fields))}});
 }
 
 HttpReply tokenizer_info(const Model& model) {

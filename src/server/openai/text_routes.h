@@ -3,16 +3,16 @@
 
 #include <string>
 
+#include "server/answers/request.h"
 #include "server/http/message.h"
-#include "server/openai/fields.h"
 #include "winnow/model.h"
 
 namespace winnow::server {
 
-/// What the routes about texts and tokens answer. All but the last take the fields of a request. Throw ApiError.
-HttpReply tokenize_route(const Model& model, Fields& fields, int context);
-HttpReply detokenize_route(const Model& model, Fields& fields, int context);
-HttpReply apply_template_route(const Model& model, Fields& fields, int context);
+/// What the routes about texts and tokens answer. All but the last are TextRoutes. Throw ApiError.
+HttpReply tokenize_route(const RequestBody& body, const RequestTerms& terms);
+HttpReply detokenize_route(const RequestBody& body, const RequestTerms& terms);
+HttpReply apply_template_route(const RequestBody& body, const RequestTerms& terms);
 HttpReply tokenizer_info(const Model& model);
 
 }  // namespace winnow::server

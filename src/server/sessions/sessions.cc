@@ -61,7 +61,7 @@ std::shared_ptr<SessionTurn> Sessions::begin(const SessionKey& key) {
   };
   try {
     return turn(
-        with_store(sessions, [&] { return sessions.get(key); }).value_or(SessionRecord{.id = new_id("session")}));
+        with_store(sessions, [&] { return sessions.get(key); }).value_or(SessionRecord{.id = new_id("session-")}));
   } catch (...) {
     busy_->remove(key);
     throw;

@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "base/json.h"
+#include "server/openai/answer.h"
 #include "server/openai/errors.h"
 
 namespace winnow::server {
@@ -16,7 +17,7 @@ namespace {
 bool read_line(const std::string& line, std::vector<ToolCall>& to) {
   const Json call = Json::parse(line, nullptr, false);
   if (!call.is_object() || !call.contains("name") || !call.contains("arguments")) return false;
-  to.push_back({call.at("name").get<std::string>(), text_of(call.at("arguments"))});
+  to.push_back({.name = call.at("name").get<std::string>(), .arguments = text_of(call.at("arguments"))});
   return true;
 }
 
@@ -31,8 +32,6 @@ Json arguments_in(Fields& function) {
   }
 }
 
-}  // namespace
-
 /// A line break within a call is white space, so a call may have several lines.
 std::vector<ToolCall> calls_in(const std::string& text) {
   std::vector<ToolCall> out;
@@ -45,13 +44,13 @@ std::vector<ToolCall> calls_in(const std::string& text) {
   return out;
 }
 
-Json calls_json(const std::vector<ToolCall>& calls, const std::string& id) {
-  Json out = Json::array();
-  for (const auto& call : calls) {
-    out.push_back({{"id", fmt::format("{}-{}", id, out.size())},
-                   {"type", "function"},
-                   {"function", {{"name", call.name}, {"arguments", call.arguments}}}});
-  }
+}  // namespace
+
+Message message_of_answer(const std::string& text, AnswerExtent extent) {
+  Message out{.role = Role::assistant, .content = {}};
+  const bool begins_call = text.starts_with('{');
+  if (begins_call && extent == AnswerExtent::whole) out.calls = calls_in(text);
+  if (!begins_call || (extent == AnswerExtent::whole && out.calls.empty())) out.content = text;
   return out;
 }
 

@@ -2,28 +2,16 @@
 #pragma once
 
 #include <string>
-#include <string_view>
-#include <vector>
 
-#include "server/openai/answer.h"
+#include "server/answers/reader.h"
 #include "server/openai/fields.h"
+#include "winnow/conversation.h"
 
 namespace winnow::server {
 
-/// A function that a model has called.
-struct ToolCall {
-  std::string name;
-  std::string arguments;  ///< JSON
-};
-
-/// Whether an answer that may be calls is some: it begins so.
-inline bool begins_call(std::string_view text) { return text.starts_with('{'); }
-
-/// The calls of an answer, one a line. What is cut off is none.
-std::vector<ToolCall> calls_in(const std::string& text);
-
-/// As a message has them: `id` goes before their numbers.
-Json calls_json(const std::vector<ToolCall>& calls, const std::string& id);
+/// The message that an answer is: calls, one a line, if it begins as one; else text. Calls are known when it is whole,
+/// and what is cut off is none.
+Message message_of_answer(const std::string& text, AnswerExtent extent);
 
 /// Earlier calls of a conversation, as the model has written them. Throws FieldError.
 std::string read_calls(const RequestJson& calls, const std::string& path);

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "server/answers/cost.h"
+#include "winnow/prompt.h"
+
+namespace winnow::server {
+
+/// How answers are told.
+struct AnswerForm {
+  int answers = 1;                        ///< to each prompt
+  std::optional<int> alternatives;        ///< log probabilities of each token and of so many others; none: none at all
+  int priority = 0;                       ///< among the requests of the same key
+  std::optional<std::string> cache_salt;  ///< requests with the same share texts that were read
+  bool stream = false;
+  bool calls = false;         ///< an answer may be calls of tools
+  bool echo = false;          ///< the prompt's text comes before each answer's
+  bool usage_at_end = false;  ///< of a stream
+  bool usage_in_chunks = false;
+};
+
+/// What all parts of an answer repeat.
+struct AnswerHead {
+  std::string id;
+  std::int64_t created = 0;  ///< seconds since 1970
+  std::string model;
+};
+
+/// What is known of the answers to a request before they begin.
+struct AnswerPlan {
+  AnswerForm form;
+  AnswerHead head;
+  AnswerCost cost;
+  std::vector<std::string> stops = {};          ///< texts that end an answer
+  std::vector<int> prompt_tokens = {};          ///< [prompt]
+  std::vector<std::vector<Token>> echoed = {};  ///< [prompt], where prompts come before their answers
+  nlohmann::ordered_json repeated = {};         ///< fields of the request that the surface's answer has again
+};
+
+}  // namespace winnow::server

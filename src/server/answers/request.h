@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "server/answers/plan.h"
+#include "server/answers/reader.h"
+#include "server/openai/chat_request.h"
+#include "server/openai/completion_request.h"
+#include "server/openai/fields.h"
+#include "server/options.h"
+#include "server/tools/tools.h"
+#include "winnow/generate.h"
+#include "winnow/model.h"
+
+namespace winnow::server {
+
+/// The body of a request. REQUIRES: `json` is what parse_body() makes of `text`, and `fields` are its fields.
+struct RequestBody {
+  const std::string& text;
+  const RequestJson& json;
+  Fields& fields;
+};
+
+/// What a body is read for.
+struct RequestTerms {
+  const Model& model;
+  const RequestDefaults& defaults;
+  int context;  ///< tokens
+};
+
+/// A conversation that is to be answered.
+struct ConversationRequest {
+  ChatPrompt chat;
+  Tools tools = {};
+  const char* field = "messages";  ///< that has it, for errors
+};
+
+/// Prompts that are to be continued.
+struct PromptsRequest {
+  std::vector<PromptSource> prompts;
+};
+
+/// A request for answers as all surfaces have it.
+struct AnswerRequest {
+  AnswerForm form;
+  GenerateOptions generate = {};
+  std::variant<ConversationRequest, PromptsRequest> asked = {};
+  nlohmann::ordered_json repeated = {};  ///< AnswerPlan::repeated
+
+  ConversationRequest* conversation() { return std::get_if<ConversationRequest>(&asked); }
+  const ConversationRequest* conversation() const { return std::get_if<ConversationRequest>(&asked); }
+};
+
+/// The messages of a conversation as the model reads them, with what it is told of its tools.
+ChatPrompt prompt_of(ConversationRequest conversation);
+
+}  // namespace winnow::server

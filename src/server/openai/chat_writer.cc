@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/openai/chat_writer.h"
+
+#include "server/openai/logprobs.h"
+
+namespace winnow::server {
+
+namespace {
+
+Json call_json(const CallPiece& call) {
+  return {{"id", call.id}, {"type", "function"}, {"function", {{"name", call.name}, {"arguments", call.arguments}}}};
+}
+
+/// A call's first piece has its name, the others more of its arguments.
+Json call_delta(const CallPiece& call) {
+  Json out = call.name.empty() ? Json{{"function", {{"arguments", call.arguments}}}} : call_json(call);
+  out["index"] = call.index;
+  return out;
+}
+
+}  // namespace
+
+void ChatWriter::put_piece(Json& choice, const AnswerPiece& piece) const {
+  Json& delta = choice["delta"] = Json::object();
+  if (!piece.reasoning.empty()) delta["reasoning_content"] = piece.reasoning;
+  if (!piece.text.empty()) delta["content"] = piece.text;
+  if (piece.calls.empty()) return;
+  delta["tool_calls"] = Json::array();
+  for (const auto& call : piece.calls) delta["tool_calls"].push_back(call_delta(call));
+}
+
+void ChatWriter::put_whole(Json& choice, const Whole& whole) const {
+  const AnswerPiece& piece = whole.piece;
+  Json& message = choice["message"] = {{"role", "assistant"}, {"content", piece.text}};
+  if (!piece.reasoning.empty()) message["reasoning_content"] = piece.reasoning;
+  if (piece.calls.empty()) return;
+  if (piece.text.empty()) message["content"] = nullptr;
+  message["tool_calls"] = Json::array();
+  for (const auto& call : piece.calls) message["tool_calls"].push_back(call_json(call));
+}
+
+Json ChatWriter::logprobs(int /*choice*/, std::span<const GeneratedToken> tokens) {
+  return chat_logprobs(tokens, *plan().form.alternatives, model());
+}
+
+/// A call that is not cut off is one, though `length` has ended the answer.
+const char* ChatWriter::finish_of(const AnswerEnd& end) const {
+  return end.has_called && end.reason == FinishReason::stop ? "tool_calls" : finish_name(end.reason);
+}
+
+}  // namespace winnow::server

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "server/answers/events.h"
+#include "server/answers/plan.h"
+#include "server/http/message.h"
+#include "server/openai/answer.h"
+#include "winnow/model.h"
+
+namespace winnow::server {
+
+/// Tells answers as OpenAI's list of choices, whole or in chunks. How a choice looks is up to each surface.
+class ChoicesWriter : public AnswerWriter {
+ public:
+  ChoicesWriter(std::shared_ptr<const Model> model, AnswerPlan plan, std::shared_ptr<Responder> to);
+
+  void refused(const std::exception_ptr& why) override;
+  void begun() override;
+  void goes_on() override;
+  void piece(int choice, AnswerPiece piece, const AnswerCost& now) override;
+  void ended(int choice, const AnswerEnd& end, const AnswerCost& now) override;
+  void finished(const AnswerCost& cost) override;
+  void failed(const std::exception_ptr& error) override;
+
+ protected:
+  /// An answer that is told as a whole.
+  struct Whole {
+    AnswerPiece piece;
+    AnswerEnd end;
+  };
+
+  /// The names of a whole answer and of a chunk.
+  virtual const char* whole_object() const = 0;
+  virtual const char* chunk_object() const = 0;
+  /// The first chunk of each choice; null: there is none.
+  virtual Json first_chunk() const { return nullptr; }
+  /// Puts a piece into a choice of a chunk.
+  virtual void put_piece(Json& choice, const AnswerPiece& piece) const = 0;
+  /// Puts an answer into a choice, before what all choices have.
+  virtual void put_whole(Json& choice, const Whole& whole) const = 0;
+  /// Changes a choice that is complete.
+  virtual void complete(Json& /*choice*/, const Whole& /*whole*/) const {}
+  /// REQUIRES: log probabilities are asked for.
+  virtual Json logprobs(int choice, std::span<const GeneratedToken> tokens) = 0;
+  virtual const char* finish_of(const AnswerEnd& end) const { return finish_name(end.reason); }
+
+  const Model& model() const { return *model_; }
+  const AnswerPlan& plan() const { return plan_; }
+
+ private:
+  Json chunk(Json choice, const AnswerCost& now) const;
+  Json piece_json(int choice, const AnswerPiece& piece, const char* finish, const AnswerCost& now);
+  Json whole_json(int choice);
+
+  std::shared_ptr<const Model> model_;
+  AnswerPlan plan_;
+  std::shared_ptr<Responder> to_;
+  std::vector<Whole> answers_;  ///< [choice], unless they are streamed
+};
+
+}  // namespace winnow::server

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+
+#include "server/openai/choices_writer.h"
+
+namespace winnow::server {
+
+/// Tells how prompts go on: texts, with their prompts before them if the request wants it.
+class CompletionWriter : public ChoicesWriter {
+ public:
+  using ChoicesWriter::ChoicesWriter;
+
+ protected:
+  const char* whole_object() const override { return "text_completion"; }
+  const char* chunk_object() const override { return "text_completion"; }
+  void put_piece(Json& choice, const AnswerPiece& piece) const override { choice["text"] = piece.text; }
+  void put_whole(Json& choice, const Whole& whole) const override { choice["text"] = whole.piece.text; }
+  void complete(Json& choice, const Whole& whole) const override;
+  Json logprobs(int choice, std::span<const GeneratedToken> tokens) override;
+
+ private:
+  std::map<int, std::size_t> offsets_;  ///< where the next token of a choice begins, in characters of its answer
+};
+
+}  // namespace winnow::server

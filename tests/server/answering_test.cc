@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/answers/answering.h"
+
+#include <gtest/gtest.h>
+#include <spdlog/fmt/fmt.h>
+
+#include <random>
+#include <string>
+#include <vector>
+
+#include "base/utf8.h"
+
+namespace winnow::server {
+namespace {
+
+/// Notes the events of one answer, and puts its pieces together.
+class Notes : public AnswerWriter {
+ public:
+  void refused(const std::exception_ptr& /*why*/) override { events += "refused "; }
+  void begun() override { events += "begun "; }
+  void goes_on() override { events += "on "; }
+  void piece(int /*choice*/, AnswerPiece piece, const AnswerCost& /*now*/) override {
+    ++pieces;
+    all_whole = all_whole && whole_characters(piece.text) == piece.text.size() &&
+                whole_characters(piece.reasoning) == piece.reasoning.size();
+    said.reasoning += piece.reasoning;
+    said.content += piece.text;
+    for (const auto& call : piece.calls) {
+      if (call.index == said.calls.size()) said.calls.push_back({call.id, call.name, {}});
+      said.calls.at(call.index).arguments += call.arguments;
+    }
+  }
+  void ended(int choice, const AnswerEnd& end, const AnswerCost& now) override {
+    events += fmt::format("ended {} {} ", choice, end.has_called ? "calls" : "text");
+    tokens = now.answer_tokens;
+  }
+  void finished(const AnswerCost& /*cost*/) override { events += "finished"; }
+  void failed(const std::exception_ptr& /*error*/) override { events += "failed"; }
+
+  std::string events;
+  Message said;
+  int pieces = 0;
+  int tokens = 0;
+  bool all_whole = true;
+};
+
+std::string between(const std::string& text, const std::string& begin, const std::string& end) {
+  const auto from = text.find(begin);
+  if (from == std::string::npos) return {};
+  return text.substr(from + begin.size(), text.find(end, from) - from - begin.size());
+}
+
+/// A made-up form of answers: `<reasoning>text[name|arguments][name|arguments]`.
+Message parse_made_up(const std::string& text, AnswerExtent /*extent*/) {
+  Message out{.role = Role::assistant, .content = {}};
+  const auto after = text.find('>');
+  out.reasoning = between(text, "<", ">");
+  if (after == std::string::npos) return out;
+  out.content = text.substr(after + 1, text.find('[') - after - 1);
+  for (auto at = text.find('['); at != std::string::npos; at = text.find('[', at + 1)) {
+    const auto bar = text.find('|', at);
+    if (bar == std::string::npos) break;
+    out.calls.push_back(
+        {.name = text.substr(at + 1, bar - at - 1), .arguments = text.substr(bar + 1, text.find(']', bar) - bar - 1)});
+  }
+  return out;
+}
+
+AnswerPlan plan_of(bool streams) {
+  AnswerPlan out{.form = {}, .head = {"id", 0, "m"}, .cost = {}, .prompt_tokens = {3}};
+  out.form.stream = streams;
+  return out;
+}
+
+/// Lets an answer come in tokens that are cut anywhere.
+std::shared_ptr<Notes> told(const std::string& text, const MakeReader& reader, bool streams, unsigned seed) {
+  const auto writer = std::make_shared<Notes>();
+  Answering answering(nullptr, plan_of(streams), reader, writer);
+  answering.accepted();
+  std::mt19937 random(seed);
+  Generation generation{.text = text, .tokens = {}, .logprobs = {}, .finish = FinishReason::stop};
+  std::size_t sent = 0;
+  while (sent < text.size() && random() % 40 != 0) {  // the end of an answer may come with it alone
+    const std::size_t bytes = std::min<std::size_t>(random() % 4, text.size() - sent);
+    answering.token(0, 0, {}, text.substr(sent, bytes));
+    generation.tokens.push_back(1);
+    sent += bytes;
+  }
+  const int tokens = static_cast<int>(generation.tokens.size());
+  PromptEnd end;
+  end.answers.push_back(std::move(generation));
+  answering.ended(0, std::move(end));
+  EXPECT_EQ(writer->tokens, tokens);
+  return writer;
+}
+
+TEST(AnsweringTest, TextComesInWholeCharactersAndNothingIsLost) {
+  const std::string text = "a\u00e9\u20ac\U0001d11e, na\u00efve \u2013 \U0001f600\U0001f600 {not a call}";
+  for (unsigned seed = 0; seed < 200; ++seed) {
+    const auto notes = told(text, text_reader, true, seed);
+    EXPECT_EQ(notes->said.content, text);
+    EXPECT_TRUE(notes->all_whole);
+    EXPECT_EQ(notes->events, "begun ended 0 text finished");
+  }
+}
+
+TEST(AnsweringTest, BytesThatAreNoCharacterComeInTheEnd) {
+  const auto notes = told("a\xe2\x82", text_reader, true, 1);
+  EXPECT_EQ(notes->said.content, "a\xe2\x82");
+}
+
+TEST(AnsweringTest, ReasoningTextAndCallsAreThoseOfTheWholeAnswer) {
+  const std::string text = "<th\u00e9>so [one|{\"a\":1}][two|{\"\u20ac\":[]}]";
+  const auto whole = parse_made_up(text, AnswerExtent::whole);
+  ASSERT_EQ(whole.calls.size(), 2U);
+  for (unsigned seed = 0; seed < 200; ++seed) {
+    const auto notes = told(
+        text, [] { return message_reader(parse_made_up); }, true, seed);
+    EXPECT_EQ(notes->said.reasoning, whole.reasoning);
+    EXPECT_EQ(notes->said.content, whole.content);
+    ASSERT_EQ(notes->said.calls.size(), 2U);
+    for (std::size_t i = 0; i < 2; ++i) {
+      EXPECT_EQ(notes->said.calls[i].name, whole.calls[i].name);
+      EXPECT_EQ(notes->said.calls[i].arguments, whole.calls[i].arguments);
+      EXPECT_EQ(notes->said.calls[i].id, fmt::format("call-id-0-{}", i));
+    }
+    EXPECT_TRUE(notes->all_whole);
+    EXPECT_EQ(notes->events, "begun ended 0 calls finished");
+  }
+}
+
+TEST(AnsweringTest, WithoutAStreamAnAnswerIsOnePiece) {
+  const auto notes = told(
+      "<a>b[c|{}]", [] { return message_reader(parse_made_up); }, false, 3);
+  EXPECT_EQ(notes->pieces, 1);
+  EXPECT_EQ(notes->said.reasoning + notes->said.content + notes->said.calls.at(0).name, "abc");
+}
+
+TEST(AnsweringTest, AParserThatThinksOtherwiseLaterTakesNothingBack) {
+  const auto parse = [](const std::string& text, AnswerExtent extent) {
+    Message out{.role = Role::assistant, .content = extent == AnswerExtent::partial ? text : "other"};
+    return out;
+  };
+  for (unsigned seed = 0; seed < 20; ++seed) {
+    const auto said = told(
+                          "some text", [&] { return message_reader(parse); }, true, seed)
+                          ->said.content;
+    EXPECT_TRUE(std::string("some text").starts_with(said)) << said;
+  }
+}
+
+TEST(AnsweringTest, WhatFailsIsToldOnceAndEndsTheOthers) {
+  const auto writer = std::make_shared<Notes>();
+  auto plan = plan_of(true);
+  plan.prompt_tokens = {3, 4};
+  Answering answering(nullptr, plan, text_reader, writer);
+  int cancelled = 0;
+  answering.on_failure([&] { ++cancelled; });
+  answering.accepted();
+  PromptEnd end;
+  end.error = std::make_exception_ptr(ShuttingDown());
+  answering.ended(0, end);
+  answering.token(1, 0, {}, "late");
+  answering.ended(1, end);
+  EXPECT_EQ(writer->events, "begun failed");
+  EXPECT_EQ(writer->pieces, 0);
+  EXPECT_EQ(cancelled, 1);
+}
+
+}  // namespace
+}  // namespace winnow::server
