@@ -45,6 +45,14 @@ struct WINNOW_EXPORT GenerateOptions {
   /// What an answer may be: GBNF, llama.cpp's notation of grammars, with a rule `root`; empty: anything. The answer
   /// ends where nothing more is allowed. Log probabilities stay those of the model, as if all tokens were allowed.
   std::string grammar = {};
+  /// Regular expressions (ECMAScript) that make the grammar lazy: anything may come before one of them is found. What
+  /// the grammar is about begins with its first group that is not empty, or with all of it. They are looked for in the
+  /// last 256 bytes of the answer.
+  std::vector<std::string> grammar_triggers = {};
+  /// What the prompt ends with and the grammar begins with. Only without triggers.
+  std::string grammar_prefix = {};
+  /// Control tokens whose names are part of the answer's text; others give none.
+  std::vector<Token> preserved_tokens = {};
 
   /// Throws UsageError for a value out of its range. generate() does so, too, and for a grammar that cannot be read.
   void check() const;

@@ -16,6 +16,10 @@ void check(const GenerateOptions& options, const Model& model) {
   const int vocabulary = model.info().n_vocab;
   options.check();
   grammar_of(options, model);
+  for (const Token token : options.preserved_tokens) {
+    if (token < 0 || token >= vocabulary)
+      throw UsageError(fmt::format("the preserved token {} is not in the vocabulary of {} tokens", token, vocabulary));
+  }
   for (const auto& [token, bias] : options.sampling.logit_bias) {
     if (token < 0 || token >= vocabulary)
       throw UsageError(
@@ -26,13 +30,14 @@ void check(const GenerateOptions& options, const Model& model) {
 
 std::optional<Grammar> grammar_of(const GenerateOptions& options, const Model& model) {
   if (options.grammar.empty()) return std::nullopt;
-  return Grammar(model.impl().vocab, options.grammar, options.end);
+  return Grammar(model.impl().vocab, options);
 }
 
 Answering::Answering(const Model& model, const GenerateOptions& options, std::optional<Grammar> grammar,
                      std::span<const Token> prompt, int sequence)
     : model_(model),
       options_(options),
+      texts_(model.impl().vocab, options.preserved_tokens),
       sampler_(options.sampling, std::move(grammar), prompt, sequence),
       filter_(options.stop) {
   for (Token token = 0; options.min_tokens > 0 && token < model.info().n_vocab; ++token) {
@@ -61,8 +66,8 @@ bool Answering::is_end(Token token) const {
 
 /// A stop text needs a token after the least length to complete it, as in vLLM.
 bool Answering::completes_stop(Token token) {
-  if (may_end()) return filter_.take(model_.piece(token));
-  filter_.pass(model_.piece(token));
+  if (may_end()) return filter_.take(texts_.of(token));
+  filter_.pass(texts_.of(token));
   return false;
 }
 

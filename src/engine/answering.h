@@ -10,6 +10,7 @@
 
 #include "engine/sampler.h"
 #include "engine/stop_filter.h"
+#include "engine/token_texts.h"
 #include "winnow/generate.h"
 #include "winnow/model.h"
 
@@ -57,6 +58,7 @@ class Answering {
 
   const Model& model_;
   GenerateOptions options_;
+  TokenTexts texts_;
   Sampler sampler_;
   StopFilter filter_;
   std::vector<Token> ends_;  ///< tokens that may not come before options_.min_tokens have

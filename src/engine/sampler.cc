@@ -72,7 +72,7 @@ void Sampler::fill(Candidates& candidates, std::span<const float> logits, std::s
 std::optional<Token> Sampler::sample(std::span<const float> logits, std::span<const Token> banned,
                                      Candidates& candidates) {
   fill(candidates, logits, banned);
-  if (grammar_) keep_allowed(candidates);
+  if (grammar_ && !grammar_->is_waiting()) keep_allowed(candidates);
   if (candidates.empty()) return std::nullopt;
   const Token token = choose(candidates);
   penalties_.accept(token);

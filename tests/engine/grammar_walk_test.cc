@@ -20,6 +20,13 @@
 namespace winnow::engine {
 namespace {
 
+GenerateOptions with(const std::string& grammar, EndOfSequence end = EndOfSequence::stops) {
+  GenerateOptions out;
+  out.grammar = grammar;
+  out.end = end;
+  return out;
+}
+
 GrammarWalk walk(const std::string& grammar) { return GrammarWalk(std::make_shared<const GrammarRules>(grammar)); }
 
 bool reads(const std::string& grammar, const std::string& text) {
@@ -34,6 +41,12 @@ class GrammarWalkTest : public testing::Test {
   GrammarWalkTest() {
     write_tiny_gguf(test::TinyModel(), folder_ / "tiny.gguf");
     model_ = Model::load(folder_ / "tiny.gguf");
+  }
+
+  Token token_of(const std::string& text) const {
+    Token out = 0;
+    while (model_->piece(out) != text) ++out;
+    return out;
   }
 
  private:
@@ -86,7 +99,7 @@ TEST_F(GrammarWalkTest, the_same_tokens_may_come_as_in_libllamas_grammars) {
   for (int i = 0; i < 150 && !HasFailure(); ++i) {
     std::string text = "root ::= " + random_alternatives(random, 2) + "\n";
     for (int r = 0; r < 3; ++r) text += "r" + std::to_string(r) + " ::= " + random_alternatives(random, 1) + "\n";
-    Grammar own(vocab, text, EndOfSequence::stops);
+    Grammar own(vocab, with(text, EndOfSequence::stops));
     const std::unique_ptr<llama_sampler, decltype(&llama_sampler_free)> other(
         llama_sampler_init_grammar(vocab.handle(), text.c_str(), "root"), llama_sampler_free);
     ASSERT_NE(other, nullptr) << text;
@@ -112,6 +125,103 @@ TEST_F(GrammarWalkTest, the_same_tokens_may_come_as_in_libllamas_grammars) {
     }
   }
   EXPECT_GT(allowed, 500);
+}
+
+TEST_F(GrammarWalkTest, lazy_grammars_begin_where_libllamas_do) {
+  struct Case {
+    std::string grammar;
+    std::string trigger;
+  };
+  const Case cases[] = {{"root ::= \"ab\" [a-c]+ \"d\"", "ab"},
+                        {"root ::= \"a\" \"b\"* \"c\"", "^[a-c]*d(a)"},
+                        {"root ::= (\"ca\" | \"cb\") [a-d]{3}", "c[ab]"},
+                        {"root ::= \"d\" \"d\"", "b+(d)"}};
+  std::mt19937 random(23);
+  const auto& vocab = model_->impl().vocab;
+  std::vector<Token> letters;
+  for (Token t = 0; t < model_->info().n_vocab; ++t) {
+    const bool has_others = vocab.piece(t).find_first_not_of("abcd") != std::string::npos;
+    if (vocab.has_text(t) && !vocab.piece(t).empty() && !has_others) letters.push_back(t);
+  }
+  ASSERT_GE(letters.size(), 4);
+  int begun = 0;
+  for (int i = 0; i < 200; ++i) {
+    const auto& [grammar, trigger] = cases[i % 4];
+    auto options = with(grammar);
+    options.grammar_triggers = {trigger};
+    Grammar own(vocab, options);
+    const char* patterns[] = {trigger.c_str()};
+    const std::unique_ptr<llama_sampler, decltype(&llama_sampler_free)> other(
+        llama_sampler_init_grammar_lazy_patterns(vocab.handle(), grammar.c_str(), "root", patterns, 1, nullptr, 0),
+        llama_sampler_free);
+    for (int n = 0; n < 30; ++n) {
+      std::vector<Token> may_come;
+      if (!own.is_waiting()) own.begin_token();
+      for (const Token t : letters) {
+        llama_token_data one{t, 0, 0};
+        llama_token_data_array array{&one, 1, -1, false};
+        llama_sampler_apply(other.get(), &array);
+        const bool expected = !std::isinf(one.logit);
+        ASSERT_EQ(own.is_waiting() || own.allows(t), expected) << grammar << " token " << vocab.piece(t);
+        if (expected) may_come.push_back(t);
+      }
+      if (may_come.empty()) break;
+      const Token next = may_come[random() % may_come.size()];
+      own.accept(next);
+      llama_sampler_accept(other.get(), next);
+    }
+    begun += own.is_waiting() ? 0 : 1;
+  }
+  EXPECT_GT(begun, 50);
+}
+
+TEST_F(GrammarWalkTest, a_trigger_that_the_answer_has_outgrown_is_not_found_any_more) {
+  auto options = with("root ::= \"b\" \"c\"");
+  const auto& vocab = model_->impl().vocab;
+  const Token a = token_of("a");
+  const Token b = token_of("b");
+  const auto waits_after = [&](const char* trigger, int many) {
+    options.grammar_triggers = {trigger};
+    Grammar grammar(vocab, options);
+    for (int i = 0; i < many; ++i) grammar.accept(a);
+    grammar.accept(b);
+    return grammar.is_waiting();
+  };
+  EXPECT_FALSE(waits_after("^a+(b)", 200));
+  EXPECT_TRUE(waits_after("^a+(b)", 300)) << "the beginning is out of sight";
+  EXPECT_FALSE(waits_after("a+(b)", 3000));
+  options.grammar_triggers = {"("};
+  EXPECT_THROW(Grammar(vocab, options), UsageError);
+}
+
+TEST_F(GrammarWalkTest, a_prefix_has_been_read_before_the_answer) {
+  auto options = with("root ::= \"<think>\" [a-b]+");
+  options.grammar_prefix = "<think>";
+  const auto& vocab = model_->impl().vocab;
+  Grammar grammar(vocab, options);
+  grammar.begin_token();
+  EXPECT_TRUE(grammar.allows(token_of("a")));
+  EXPECT_FALSE(grammar.allows(token_of("<")));
+  options.grammar_prefix = "<talk>";
+  EXPECT_THROW(Grammar(vocab, options), UsageError);
+}
+
+TEST_F(GrammarWalkTest, preserved_tokens_are_read_by_their_names) {
+  const auto& vocab = model_->impl().vocab;
+  const Token control = vocab.end_of_text();
+  const std::string name = vocab.name(control);
+  ASSERT_FALSE(name.empty());
+  auto options = with("root ::= \"" + name + "\" \"a\"", EndOfSequence::ignored);
+  EXPECT_FALSE(Grammar(vocab, options).may_begin(control));
+  const Token other = vocab.beginning_of_text();
+  options.preserved_tokens = {other};
+  options.grammar = "root ::= \"" + vocab.name(other) + "\" \"a\"";
+  Grammar grammar(vocab, options);
+  grammar.begin_token();
+  ASSERT_TRUE(grammar.allows(other));
+  grammar.accept(other);
+  grammar.begin_token();
+  EXPECT_TRUE(grammar.allows(token_of("a")));
 }
 
 TEST_F(GrammarWalkTest, characters_are_whole_and_written_as_short_as_can_be) {

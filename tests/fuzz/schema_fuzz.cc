@@ -21,7 +21,9 @@ extern "C" int LLVMFuzzerTestOneInput(const char* data, std::size_t size) {
     return 0;
   }
   try {
-    const winnow::engine::Grammar taken(model->impl().vocab, grammar, winnow::EndOfSequence::stops);
+    winnow::GenerateOptions options;
+    options.grammar = grammar;
+    const winnow::engine::Grammar taken(model->impl().vocab, options);
   } catch (const winnow::UsageError&) {
     std::abort();
   }
