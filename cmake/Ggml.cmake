@@ -8,6 +8,13 @@ else()
   set(WINNOW_CARRIES_GGML ON)
 endif()
 
+# llama.cpp's library of chat templates, tool calls and schemas, which has no CMake package.
+find_library(LLAMA_COMMON_LIBRARY llama-common HINTS ${WINNOW_GGML_FOLDER} REQUIRED)
+find_path(LLAMA_COMMON_INCLUDE chat.h PATH_SUFFIXES llama-common HINTS ${WINNOW_GGML_FOLDER}/../include REQUIRED)
+add_library(llama_common INTERFACE)
+target_include_directories(llama_common SYSTEM INTERFACE ${LLAMA_COMMON_INCLUDE})
+target_link_libraries(llama_common INTERFACE ${LLAMA_COMMON_LIBRARY} llama)
+
 # winnow_install_ggml(FOLDER COMPONENT): each library by the name that others ask for, without links, which a wheel
 # cannot have; and under glibc-hwcaps/ those of newer processors, where `get-deps.sh portable` has built them. The
 # loader takes the best.
@@ -15,7 +22,8 @@ function(winnow_install_ggml folder component)
   if(NOT WINNOW_CARRIES_GGML)
     return()
   endif()
-  file(GLOB libraries ${WINNOW_GGML_FOLDER}/libggml*.so.* ${WINNOW_GGML_FOLDER}/libllama.so.*)
+  file(GLOB libraries ${WINNOW_GGML_FOLDER}/libggml*.so.* ${WINNOW_GGML_FOLDER}/libllama.so.*
+       ${WINNOW_GGML_FOLDER}/libllama-common.so.*)
   list(FILTER libraries INCLUDE REGEX "\\.so\\.[0-9]+$")
   foreach(library IN LISTS libraries)
     get_filename_component(name ${library} NAME)

@@ -94,6 +94,8 @@ cmake_minimum_required(VERSION 3.25)
 project(probe LANGUAGES C CXX)
 find_package(ggml $ggml_least CONFIG REQUIRED)
 find_package(llama CONFIG REQUIRED)
+find_library(LLAMA_COMMON llama-common REQUIRED)
+find_path(LLAMA_COMMON_HEADERS llama-common/chat.h REQUIRED)
 END
   cmake -S "$probe" -B "$probe/build" >/dev/null 2>&1 || status=1
   rm -rf "$probe"
@@ -125,11 +127,18 @@ build_kind() {
   # shellcheck disable=SC2046
   CC=$cc CXX=$cxx cmake -S "$work/llama_cpp_python-$version/vendor/llama.cpp" -B "$work/$1" -G Ninja -DCMAKE_BUILD_TYPE=Release \
     -DBUILD_SHARED_LIBS=ON $(kind_options "$1") -DGGML_OPENMP=OFF -DGGML_CCACHE=OFF "-DCMAKE_C_FLAGS=$flags" "-DCMAKE_CXX_FLAGS=$flags" \
-    -DLLAMA_BUILD_COMMON=OFF -DLLAMA_BUILD_TESTS=OFF -DLLAMA_BUILD_TOOLS=OFF -DLLAMA_BUILD_EXAMPLES=OFF -DLLAMA_BUILD_SERVER=OFF \
+    -DLLAMA_BUILD_COMMON=ON -DLLAMA_BUILD_TESTS=OFF -DLLAMA_BUILD_TOOLS=OFF -DLLAMA_BUILD_EXAMPLES=OFF -DLLAMA_BUILD_SERVER=OFF \
     -DLLAMA_BUILD_APP=OFF -DLLAMA_CURL=OFF -DGIT_EXE=OFF "-DLLAMA_BUILD_COMMIT=$version-winnow" \
     "-DCMAKE_INSTALL_PREFIX=$work/install" -DCMAKE_INSTALL_LIBDIR=lib -DCMAKE_BUILD_WITH_INSTALL_RPATH=ON "-DCMAKE_INSTALL_RPATH=$3" \
     >"$work/log" 2>&1 &&
     cmake --build "$work/$1" --target "$2" 2>&1 | watched "$work/log" || { tail -n 30 "$work/log" >&2; say "ggml could not be built"; exit 1; }
+}
+
+# llama.cpp installs the library, and not its headers.
+install_headers_of_common() {
+  local to=$work/install/include/llama-common
+  mkdir -p "$to"
+  (cd "$work/llama_cpp_python-$version/vendor/llama.cpp/common" && cp --parents ./*.h jinja/*.h "$to")
 }
 
 build() {
@@ -142,6 +151,7 @@ build() {
   say "building ggml and libllama with $cxx (2 to 5 minutes, once)"
   # shellcheck disable=SC2016
   build_kind "$oldest" install '$ORIGIN'
+  install_headers_of_common
   for kind in $newer; do
     # shellcheck disable=SC2016
     build_kind "$kind" ggml-cpu '$ORIGIN/../..'

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "chat/template.h"
+
+#include <chat.h>
+#include <spdlog/fmt/fmt.h>
+
+#include <utility>
+
+#include "chat/limits.h"
+#include "chat/placement.h"
+
+namespace winnow::chat {
+
+namespace {
+
+common_chat_tool_choice choice_of(ToolChoice choice) {
+  if (choice == ToolChoice::required) return COMMON_CHAT_TOOL_CHOICE_REQUIRED;
+  return choice == ToolChoice::none ? COMMON_CHAT_TOOL_CHOICE_NONE : COMMON_CHAT_TOOL_CHOICE_AUTO;
+}
+
+common_chat_msg message_of(const Message& message) {
+  common_chat_msg out;
+  out.role = name_of(message.role);
+  out.content = message.content;
+  return out;
+}
+
+common_chat_templates_inputs inputs_of(const Input& input) {
+  common_chat_templates_inputs out;
+  for (const auto& message : input.messages) out.messages.push_back(message_of(message));
+  for (const auto& tool : input.tools) out.tools.push_back({tool.name, tool.description, tool.parameters});
+  out.tool_choice = choice_of(input.tool_choice);
+  out.add_generation_prompt = input.ending == Ending::answer;
+  if (input.ending == Ending::continued) out.continue_final_message = COMMON_CHAT_CONTINUATION_AUTO;
+  out.enable_thinking = input.thinking == Thinking::on;
+  out.chat_template_kwargs = input.variables;
+  return out;
+}
+
+/// The text with its origins. What follows the rendering in the prompt is the last message, which is continued.
+model::MarkedText marked(const jinja::string& rendering, const std::string& prompt, const Input& input) {
+  model::MarkedText out;
+  for (const auto& part : rendering.parts) part.is_input ? out.append_input(part.val) : out.append_template(part.val);
+  if (!prompt.starts_with(out.text)) throw TemplateError("the prompt is not what the chat template has written");
+  const std::string_view rest = std::string_view(prompt).substr(out.text.size());
+  const std::string_view said = input.messages.empty() ? std::string_view() : input.messages.back().content;
+  if (!rest.empty() && rest.ends_with(said)) {
+    out.append_template(rest.substr(0, rest.size() - said.size()));
+    out.append_input(said);
+  } else {
+    out.append_template(rest);
+  }
+  return out;
+}
+
+}  // namespace
+
+struct Template::Impl {
+  std::string name;
+  common_chat_templates_ptr templates;
+};
+
+Template::Template(std::string name, const std::string& source, const std::string& bos, const std::string& eos)
+    : impl_(std::make_unique<Impl>()) {
+  impl_->name = std::move(name);
+  if (source.empty()) throw TemplateError(impl_->name + ": there is no chat template");
+  try {
+    check_nesting(impl_->name, source);
+    impl_->templates = common_chat_templates_init(nullptr, source, bos, eos);
+  } catch (const Error&) {
+    throw;
+  } catch (const std::exception& error) {
+    throw TemplateError(fmt::format("{}: the chat template cannot be read: {}", impl_->name, error.what()));
+  }
+}
+
+Template::Template(Template&&) noexcept = default;
+Template& Template::operator=(Template&&) noexcept = default;
+Template::~Template() = default;
+
+Rendering Template::render(const Input& input) const {
+  std::vector<jinja::string> renderings;
+  auto inputs = inputs_of(input);
+  inputs.renderings = &renderings;
+  std::string prompt;
+  try {
+    prompt = common_chat_templates_apply(impl_->templates.get(), inputs).prompt;
+  } catch (const std::exception& error) {
+    throw TemplateError(fmt::format("{}: the chat template cannot be run: {}", impl_->name, error.what()));
+  }
+  if (renderings.empty()) throw TemplateError(impl_->name + ": the chat template has written nothing");
+  Rendering out{marked(renderings.front(), prompt, input), {}};
+  out.messages = places_of(input.messages, out.text);
+  return out;
+}
+
+}  // namespace winnow::chat
