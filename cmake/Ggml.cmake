@@ -14,6 +14,7 @@ find_path(LLAMA_COMMON_INCLUDE chat.h PATH_SUFFIXES llama-common HINTS ${WINNOW_
 add_library(llama_common INTERFACE)
 target_include_directories(llama_common SYSTEM INTERFACE ${LLAMA_COMMON_INCLUDE})
 target_link_libraries(llama_common INTERFACE ${LLAMA_COMMON_LIBRARY} llama)
+find_path(LLAMA_TEMPLATES Qwen-Qwen3-0.6B.jinja PATH_SUFFIXES llama-common/templates HINTS ${WINNOW_GGML_FOLDER}/../share)  # for tests
 
 # winnow_install_ggml(FOLDER COMPONENT): each library by the name that others ask for, without links, which a wheel
 # cannot have; and under glibc-hwcaps/ those of newer processors, where `get-deps.sh portable` has built them. The

@@ -20,7 +20,7 @@ target_include_directories(winnow_library PUBLIC $<BUILD_INTERFACE:${PROJECT_SOU
 target_link_libraries(winnow_library PRIVATE llama ggml::ggml ggml::ggml-base hwy::hwy hwy::hwy_contrib spdlog::spdlog xxHash::xxhash
   $<$<BOOL:${WINNOW_HAS_LMDB}>:$<BUILD_INTERFACE:winnow_lmdb>>
   $<$<BOOL:${WINNOW_HAS_REDIS}>:$<BUILD_INTERFACE:winnow_redis>>
-  $<$<BOOL:${WINNOW_HAS_ONEDNN}>:$<BUILD_INTERFACE:winnow_onednn>>)
+  $<BUILD_INTERFACE:llama_common> $<$<BOOL:${WINNOW_HAS_ONEDNN}>:$<BUILD_INTERFACE:winnow_onednn>>)
 
 set(WINNOW_PRIVATE_LIBRARIES ${CMAKE_INSTALL_LIBDIR}/winnow)
 winnow_install_ggml(${WINNOW_PRIVATE_LIBRARIES} Unspecified)

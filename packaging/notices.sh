@@ -9,7 +9,7 @@ section() { printf '\n==== %s ====\n\n' "$1"; cat "$2"; }
 
 echo "winnow and what is in its packages, each with its terms. Texts that are named as /usr/share/common-licenses/… are Debian's."
 section winnow "$here/../LICENSE"
-section "ggml and libllama" "$here/ggml-license.txt"
+section "ggml, libllama and llama-common" "$here/ggml-license.txt"
 owners=$(for library in "$@"; do dpkg-query -S "*/$(basename "$(readlink -f "$library")")"; done | cut -d: -f1)
 for package in $owners nlohmann-json3-dev libcli11-dev libvalijson-dev; do
   if [ -f "/usr/share/doc/$package/copyright" ]; then echo "$package"; fi

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Makes sure that everything needed to build winnow is there, and prints the folder of ggml + libllama for
+# Makes sure that everything needed to build winnow is there, and prints the folder of ggml + libllama + llama-common for
 # CMAKE_PREFIX_PATH (empty: CMake finds them by itself). Instant and silent when nothing is missing; needs the network only
 # for what is.
 #   get-deps.sh packages [MORE…]   only the Debian packages, and MORE
@@ -15,7 +15,7 @@ readonly ggml_least=0.25  # as in the top CMakeLists.txt
 
 # ---- Debian packages ---------------------------------------------------------------------------------------------------------------------
 
-packages=(cmake ninja-build g++ make patch python3 python3-pip python3-venv python3-pytest python3-jsonschema python3-prometheus-client
+packages=(cmake ninja-build g++ make patch python3 python3-pip python3-venv python3-pytest python3-jsonschema python3-prometheus-client python3-jinja2
   libhwy-dev libcli11-dev nlohmann-json3-dev libspdlog-dev libedit-dev libvalijson-dev
   libxxhash-dev liblmdb-dev libhiredis-dev libssl-dev libicu-dev libboost-dev prometheus-cpp-dev libgtest-dev libbenchmark-dev)
 
@@ -55,7 +55,7 @@ missing_packages() {
       python3-pip) python3 -m pip --version >/dev/null 2>&1 ;;
       python3-pytest) command -v pytest-3 >/dev/null || command -v pytest >/dev/null ;;
       libboost-dev) has_boost ;;
-      python3-jsonschema | python3-prometheus-client | lib* | *-dev) is_installed "$p" ;;
+      python3-jsonschema | python3-prometheus-client | python3-jinja2 | lib* | *-dev) is_installed "$p" ;;
       *) command -v "$p" >/dev/null ;;
     esac || echo "$p"
   done
@@ -83,7 +83,7 @@ install_packages() {
   as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $missing >/dev/null
 }
 
-# ---- ggml + libllama ---------------------------------------------------------------------------------------------------------------------
+# ---- ggml + libllama + llama-common ---------------------------------------------------------------------------------------------------------------------
 
 # An installed CMake package is used as it is, when it is new enough.
 installed() {
@@ -134,11 +134,12 @@ build_kind() {
     cmake --build "$work/$1" --target "$2" 2>&1 | watched "$work/log" || { tail -n 30 "$work/log" >&2; say "ggml could not be built"; exit 1; }
 }
 
-# llama.cpp installs the library, and not its headers.
-install_headers_of_common() {
-  local to=$work/install/include/llama-common
-  mkdir -p "$to"
-  (cd "$work/llama_cpp_python-$version/vendor/llama.cpp/common" && cp --parents ./*.h jinja/*.h "$to")
+# llama.cpp installs this library, but neither its headers nor the chat templates that tests run.
+install_rest_of_common() {
+  local source=$work/llama_cpp_python-$version/vendor/llama.cpp to=$work/install
+  mkdir -p "$to/include/llama-common" "$to/share/llama-common"
+  (cd "$source/common" && cp --parents ./*.h jinja/*.h "$to/include/llama-common")
+  cp -r "$source/models/templates" "$to/share/llama-common"
 }
 
 build() {
@@ -148,10 +149,10 @@ build() {
   work=$(mktemp -d "$cache/build.XXXXXX")
   trap 'rm -rf "$work"' EXIT
   fetch_source "$work"
-  say "building ggml and libllama with $cxx (2 to 5 minutes, once)"
+  say "building ggml, libllama and llama-common with $cxx (3 to 6 minutes, once)"
   # shellcheck disable=SC2016
   build_kind "$oldest" install '$ORIGIN'
-  install_headers_of_common
+  install_rest_of_common
   for kind in $newer; do
     # shellcheck disable=SC2016
     build_kind "$kind" ggml-cpu '$ORIGIN/../..'

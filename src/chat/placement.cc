@@ -4,7 +4,10 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
-#include <iterator>
+#include <cctype>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <string>
 #include <string_view>
 
 #include "chat/template.h"
@@ -20,26 +23,62 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(begin, text.find_last_not_of(kSpace) + 1 - begin);
 }
 
-/// Whether all of a stretch is input: what the template says itself may have the same words.
-bool is_input(const model::MarkedText& text, std::size_t begin, std::size_t end) {
-  const auto after = std::ranges::upper_bound(text.input, begin, {}, &model::MarkedText::Stretch::begin);
-  return after != text.input.begin() && end <= std::prev(after)->end;
-}
-
-/// The first place from `at` on where these words are input.
-std::size_t find(const model::MarkedText& text, std::string_view words, std::size_t at) {
-  for (at = text.text.find(words, at); at != std::string::npos; at = text.text.find(words, at + 1)) {
-    if (is_input(text, at, at + words.size())) return at;
+/// The first place from `at` on where these words are input: the template itself may say the same. Each stretch is
+/// searched once, and memmem() takes time by its length, whatever is in it.
+std::size_t find_input(const model::MarkedText& text, std::string_view words, std::size_t at) {
+  auto stretch = std::ranges::upper_bound(text.input, at, {}, &model::MarkedText::Stretch::end);
+  for (; stretch != text.input.end(); ++stretch) {
+    const std::size_t begin = std::max(at, stretch->begin);
+    const char* start = text.text.data() + begin;
+    const void* found = memmem(start, stretch->end - begin, words.data(), words.size());
+    if (found != nullptr) return begin + static_cast<std::size_t>(static_cast<const char*>(found) - start);
   }
   return kNowhere;
 }
 
-/// What a template must put: all, but of an answer what comes after the thinking, which many templates drop.
+/// The part of a message that a template must put. Many drop an answer's thinking.
 std::string_view words_of(const Message& message) {
   constexpr std::string_view kThought = "</think>";
   const std::string_view content = message.content;
   const auto thought = message.role == Role::assistant ? content.rfind(kThought) : std::string_view::npos;
   return trimmed(thought == std::string_view::npos ? content : content.substr(thought + kThought.size()));
+}
+
+/// Words as they may be found: some templates put them into JSON.
+struct Found {
+  std::size_t at = kNowhere;
+  std::size_t size = 0;
+};
+
+Found find_words(const model::MarkedText& text, std::string_view words, std::size_t begin) {
+  if (const auto at = find_input(text, words, begin); at != kNowhere) return {at, words.size()};
+  using Json = nlohmann::json;
+  const std::string quoted = Json(words).dump(-1, ' ', false, Json::error_handler_t::replace);
+  const auto inner = std::string_view(quoted).substr(1, quoted.size() - 2);
+  return {find_input(text, inner, begin), inner.size()};
+}
+
+/// The longest run of letters and digits.
+std::string_view longest_word(std::string_view text) {
+  const auto is_letter = [](unsigned char c) { return c >= 0x80 || std::isalnum(c) != 0; };
+  std::string_view longest;
+  for (auto begin = text.begin(); begin != text.end();) {
+    begin = std::find_if(begin, text.end(), is_letter);
+    const auto end = std::find_if_not(begin, text.end(), is_letter);
+    const std::string_view word(begin, end);
+    if (word.size() > longest.size()) longest = word;
+    begin = end;
+  }
+  return longest;
+}
+
+/// Whether a template may leave a message's content out, or change it, and what is enough then: templates drop what
+/// comes with calls, and put results that are JSON into the format of their model.
+bool is_there_otherwise(const Message& message, const model::MarkedText& text) {
+  if (!message.calls.empty()) return true;
+  if (message.role != Role::tool) return false;
+  const auto word = longest_word(message.content);
+  return word.empty() || find_input(text, word, 0) != kNowhere;
 }
 
 }  // namespace
@@ -55,14 +94,15 @@ std::vector<std::size_t> places_of(std::span<const Message> messages, const mode
       continue;
     }
     std::size_t& begin = messages[i].role == Role::system ? ruled : said;
-    const std::size_t at = find(text, words, begin);
-    if (at == kNowhere) {
+    const auto found = find_words(text, words, begin);
+    if (found.at == kNowhere && !is_there_otherwise(messages[i], text)) {
       throw TemplateError(
           fmt::format("message {} is the {}'s, and the model's chat template leaves it out or changes it", i + 1,
                       name_of(messages[i].role)));
     }
-    begin = at + words.size();
-    out.push_back(at);
+    // Results of tools may be put in the order of their calls.
+    if (found.at != kNowhere && messages[i].role != Role::tool) begin = found.at + found.size;
+    out.push_back(found.at);
   }
   return out;
 }

@@ -4,9 +4,13 @@
 #include <chat.h>
 #include <spdlog/fmt/fmt.h>
 
+#include <algorithm>
+#include <array>
+#include <string_view>
 #include <utility>
 
-#include "chat/limits.h"
+#include "chat/bounds.h"
+#include "chat/nesting.h"
 #include "chat/placement.h"
 
 namespace winnow::chat {
@@ -22,6 +26,12 @@ common_chat_msg message_of(const Message& message) {
   common_chat_msg out;
   out.role = name_of(message.role);
   out.content = message.content;
+  out.reasoning_content = message.reasoning;
+  out.tool_call_id = message.call_id;
+  out.tool_name = message.tool_name;
+  // Calls of functions without parameters often come back without arguments, which templates read as JSON.
+  for (const auto& call : message.calls)
+    out.tool_calls.push_back({call.name, call.arguments.empty() ? "{}" : call.arguments, call.id});
   return out;
 }
 
@@ -35,6 +45,34 @@ common_chat_templates_inputs inputs_of(const Input& input) {
   out.enable_thinking = input.thinking == Thinking::on;
   out.chat_template_kwargs = input.variables;
   return out;
+}
+
+/// Refuses what the library would not survive, and values that take the place of the template's own.
+void check_input(const std::string& name, const Input& input) {
+  constexpr std::array<std::string_view, 5> kOwn{"messages", "tools", "bos_token", "eos_token",
+                                                 "add_generation_prompt"};
+  for (const auto& [variable, value] : input.variables) {
+    if (std::ranges::find(kOwn, variable) != kOwn.end())
+      throw TemplateError(fmt::format("{}: {} is no variable of one's own", name, variable));
+    check_json_nesting(fmt::format("the chat template's variable {}", variable), value);
+  }
+  for (const auto& tool : input.tools)
+    check_json_nesting(fmt::format("the schema of the function {}", tool.name), tool.parameters);
+  for (const auto& message : input.messages) {
+    for (const auto& call : message.calls)
+      check_json_nesting(fmt::format("a call of the function {}", call.name), call.arguments);
+  }
+}
+
+std::size_t size_of(const Input& input) {
+  std::size_t size = 0;
+  for (const auto& [variable, value] : input.variables) size += variable.size() + value.size();
+  for (const auto& tool : input.tools) size += tool.name.size() + tool.description.size() + tool.parameters.size();
+  for (const auto& message : input.messages) {
+    size += message.content.size() + message.reasoning.size();
+    for (const auto& call : message.calls) size += call.name.size() + call.arguments.size();
+  }
+  return size;
 }
 
 /// The text with its origins. What follows the rendering in the prompt is the last message, which is continued.
@@ -64,14 +102,10 @@ Template::Template(std::string name, const std::string& source, const std::strin
     : impl_(std::make_unique<Impl>()) {
   impl_->name = std::move(name);
   if (source.empty()) throw TemplateError(impl_->name + ": there is no chat template");
-  try {
+  bounded(impl_->name, "read", source.size(), [&] {
     check_nesting(impl_->name, source);
     impl_->templates = common_chat_templates_init(nullptr, source, bos, eos);
-  } catch (const Error&) {
-    throw;
-  } catch (const std::exception& error) {
-    throw TemplateError(fmt::format("{}: the chat template cannot be read: {}", impl_->name, error.what()));
-  }
+  });
 }
 
 Template::Template(Template&&) noexcept = default;
@@ -80,14 +114,12 @@ Template::~Template() = default;
 
 Rendering Template::render(const Input& input) const {
   std::vector<jinja::string> renderings;
+  check_input(impl_->name, input);
   auto inputs = inputs_of(input);
   inputs.renderings = &renderings;
   std::string prompt;
-  try {
-    prompt = common_chat_templates_apply(impl_->templates.get(), inputs).prompt;
-  } catch (const std::exception& error) {
-    throw TemplateError(fmt::format("{}: the chat template cannot be run: {}", impl_->name, error.what()));
-  }
+  bounded(impl_->name, "run", size_of(input),
+          [&] { prompt = common_chat_templates_apply(impl_->templates.get(), inputs).prompt; });
   if (renderings.empty()) throw TemplateError(impl_->name + ": the chat template has written nothing");
   Rendering out{marked(renderings.front(), prompt, input), {}};
   out.messages = places_of(input.messages, out.text);

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs chat templates for template_test.py: reads lines of JSON with template, bos, eos, messages and ending, and
-// writes a line for each: the text and its stretches of input, or the error.
+// Runs chat templates for template_test.py: reads lines of JSON with template, bos, eos, messages, tools, thinking and
+// ending, and writes a line for each: the text and its stretches of input, or the error.
 #include <iostream>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "chat/template.h"
@@ -11,22 +13,51 @@
 namespace {
 
 using Json = nlohmann::ordered_json;
+using winnow::chat::Template;
 
 winnow::Role role_of(const std::string& name) {
-  if (name == "system") return winnow::Role::system;
-  return name == "user" ? winnow::Role::user : winnow::Role::assistant;
+  for (const auto role : {winnow::Role::system, winnow::Role::user, winnow::Role::assistant, winnow::Role::tool})
+    if (name == name_of(role)) return role;
+  throw std::runtime_error("there is no role " + name);
+}
+
+winnow::Message message_of(const Json& asked) {
+  winnow::Message out{role_of(asked.at("role")), asked.value("content", "")};
+  out.reasoning = asked.value("reasoning_content", "");
+  out.call_id = asked.value("tool_call_id", "");
+  out.tool_name = asked.value("name", "");
+  for (const auto& call : asked.value("tool_calls", Json::array())) {
+    const auto& function = call.at("function");
+    out.calls.push_back({call.at("id"), function.at("name"), function.at("arguments")});
+  }
+  return out;
+}
+
+/// Templates are read once: that runs them many times.
+const Template& template_of(const Json& asked) {
+  using Key = std::tuple<std::string, std::string, std::string>;
+  static std::map<Key, Template> read;
+  const Key key{asked.at("template"), asked.at("bos"), asked.at("eos")};
+  const auto found = read.find(key);
+  if (found != read.end()) return found->second;
+  const auto& [source, bos, eos] = key;
+  return read.emplace(key, Template("test", source, bos, eos)).first->second;
 }
 
 Json rendered(const Json& asked) {
   std::vector<winnow::Message> messages;
-  for (const auto& message : asked.at("messages"))
-    messages.push_back({role_of(message.at("role").get<std::string>()), message.at("content").get<std::string>()});
+  for (const auto& message : asked.at("messages")) messages.push_back(message_of(message));
+  std::vector<winnow::chat::Tool> tools;
+  for (const auto& tool : asked.at("tools")) {
+    const auto& function = tool.at("function");
+    tools.push_back({function.at("name"), function.at("description"), function.at("parameters").dump()});
+  }
   winnow::chat::Input input;
   input.messages = messages;
+  input.tools = tools;
+  if (!asked.at("thinks").get<bool>()) input.thinking = winnow::chat::Thinking::off;
   if (!asked.at("opens_answer").get<bool>()) input.ending = winnow::chat::Ending::nothing;
-  const winnow::chat::Template chat_template("test", asked.at("template").get<std::string>(),
-                                             asked.at("bos").get<std::string>(), asked.at("eos").get<std::string>());
-  const auto out = chat_template.render(input);
+  const auto out = template_of(asked).render(input);
   Json stretches = Json::array();
   for (const auto& stretch : out.text.input) stretches.push_back({stretch.begin, stretch.end});
   return {{"text", out.text.text}, {"input", stretches}};

@@ -5,16 +5,30 @@ RENDER=PROGRAM TEMPLATES=FOLDER name the program that runs them by winnow (rende
 """
 
 import datetime
+import functools
 import json
 import os
 import pathlib
+import re
 import subprocess
 
 import pytest
 
 jinja2 = pytest.importorskip("jinja2")
 import jinja2.ext  # noqa: E402
+import jinja2.nodes  # noqa: E402
 import jinja2.sandbox  # noqa: E402
+
+
+class Generation(jinja2.ext.Extension):
+    """`{% generation %}`, by which transformers finds the assistant's words: what is in it, in a scope of its own."""
+
+    tags = {"generation"}
+
+    def parse(self, parser):
+        line = next(parser.stream).lineno
+        return jinja2.nodes.Scope(parser.parse_statements(["name:endgeneration"], drop_needle=True), lineno=line)
+
 
 TEMPLATES = sorted(pathlib.Path(os.environ["TEMPLATES"]).glob("*.jinja"))
 
@@ -28,36 +42,134 @@ def ruled(rule, *contents):
     return [{"role": "system", "content": rule}, *said(*contents)]
 
 
+def tool(name, description, **properties):
+    parameters = {"type": "object", "properties": properties, "required": list(properties)[:1]}
+    return {"type": "function", "function": {"name": name, "description": description, "parameters": parameters}}
+
+
+def called(content, *calls, **more):
+    """A message of the assistant that calls functions: (id, name, arguments)."""
+    calls = [{"id": i, "type": "function", "function": {"name": name, "arguments": given}} for i, name, given in calls]
+    return {"role": "assistant", "content": content, "tool_calls": calls, **more}
+
+
+def result(of, name, content):
+    return {"role": "tool", "tool_call_id": of, "name": name, "content": content}
+
+
+TOOLS = [
+    tool(
+        "get_weather",
+        "The weather of a city.",
+        city={"type": "string", "description": "Its name"},
+        days={"type": "integer", "description": "How many"},
+    ),
+    tool(
+        "search",
+        "Looks it up.",
+        query={"type": "string", "description": "Words"},
+        kind={"type": "string", "description": "Where", "enum": ["a", "b"]},
+    ),
+]
+CALL = ("call00001", "get_weather", {"city": "Tula", "days": 2})
+
+# Messages, and what else the template is run with.
 CONVERSATIONS = {
-    "question": said("Who wrote War and Peace?"),
-    "turns": said("Hello", "Good day!", "What is 2 + 2?"),
-    "long": said("a", "b", "c", "d", "e", "f", "g"),
-    "system": ruled("Answer in one word.", "Who?"),
-    "system-turns": ruled("Be brief.", "Hello", "Good day!", "Why?"),
-    "unicode": ruled("Отвечай по-русски.", "Кто написал «Войну и мир»? 🙂"),
-    "lines": said("first line\nsecond line\n\n    indented", "yes\n", "and\tnow?"),
-    "markup": said("{{ 1 + 1 }} {% if x %} <b>&amp;</b> \"quoted\" 'words' \\n", "[/INST] ok", "</s> <|im_end|> ?"),
-    "json": said('{"a": [1, 2, {"b": null}]}'),
+    "question": (said("Who wrote War and Peace?"), {}),
+    "long": (said("a", "b", "c", "d", "e", "f", "g"), {}),
+    "system-turns": (ruled("Be brief.", "Hello", "Good day!", "Why?"), {}),
+    "systems": ([*ruled("Be brief.", "Hello", "Good day!"), {"role": "system", "content": "Now at length."}, *said("Why?")], {}),
+    "unicode": (ruled("Отвечай по-русски.", "Кто написал «Войну и мир»? 🙂"), {}),
+    "lines": (said("first line\nsecond line\n\n    indented", "yes\n", "and\tnow?"), {}),
+    "markup": (said("{{ 1 + 1 }} {% if x %} <b>&amp;</b> \"quoted\" 'words' \\n", "[/INST] ok", "</s> <|im_end|> ?"), {}),
+    "no-thinking": (said("Hello", "Good day!", "Why?"), {"thinks": False}),
+    "thought": ([*said("Hello"), {"role": "assistant", "content": "Good day!", "reasoning_content": "Be kind."}, *said("Why?")], {}),
+    "tools": (ruled("Be brief.", "How is the weather in Tula?"), {"tools": TOOLS}),
+    "call": ([*said("How is the weather?"), called("", CALL), result("call00001", "get_weather", '{"sky": "grey"}')], {"tools": TOOLS}),
+    "call-turns": (
+        [
+            *ruled("Be brief.", "How is the weather?"),
+            called("I look.", CALL, reasoning_content="It is about weather."),
+            result("call00001", "get_weather", "grey"),
+            *said("x", "Grey.", "And tomorrow?")[1:],
+        ],
+        {"tools": TOOLS},
+    ),
 }
 
 
-def by_transformers(source, messages, opens_answer, bos, eos):
-    """As transformers' apply_chat_template() does it, with the variables that llama.cpp sets, too."""
+# Where llama.cpp's engine differs from jinja2, and why that is as it should be.
+DIFFERENCES = {
+    "google-gemma-4-31B-it-interleaved": "knows results of tools in a form of its own only, into which llama.cpp puts them",
+    "meetkai-functionary-medium-v3.1": "marks text as safe, after which jinja2 escapes what follows for HTML",
+    "mistralai-Ministral-3-14B-Reasoning-2512": "takes thinking as a part of the content, into which llama.cpp puts it",
+    "Kimi-K2-Instruct": "appends to a list, which transformers' sandbox forbids",
+    "Kimi-K2-Thinking": "appends to a list, which transformers' sandbox forbids",
+    "llama-cpp-deepseek-r1": "asks for the JSON of a generator, which jinja2 does not make",
+    "google-gemma-2-2b-it": "refuses rules; llama.cpp puts them before the user's words",
+    "fireworks-ai-llama-3-firefunction-v2": "asks for a variable that is not there; llama.cpp takes it for empty",
+    "StepFun3.5-Flash": "llama.cpp cuts white space around words, which leads this model into loops",
+}
 
-    def refuse(message):
-        raise jinja2.exceptions.TemplateError(message)
 
+def to_json(value, ensure_ascii=False, indent=None, separators=None, sort_keys=False):
+    return json.dumps(value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)
+
+
+def refuse(message):
+    raise jinja2.exceptions.TemplateError(message)
+
+
+@functools.lru_cache(maxsize=1)
+def compiled(source):
     environment = jinja2.sandbox.ImmutableSandboxedEnvironment(
-        trim_blocks=True, lstrip_blocks=True, extensions=[jinja2.ext.loopcontrols]
+        trim_blocks=True, lstrip_blocks=True, extensions=[jinja2.ext.loopcontrols, Generation]
     )
-    environment.filters["tojson"] = lambda value, indent=None, **_: json.dumps(value, ensure_ascii=False, indent=indent)
+    environment.filters["tojson"] = to_json
     environment.globals["raise_exception"] = refuse
     environment.globals["strftime_now"] = lambda form: datetime.datetime.now().strftime(form)
+    return environment.from_string(source)
+
+
+def by_transformers(source, messages, opens_answer=True, bos="<s>", eos="</s>", tools=None, thinks=True):
+    """As transformers' apply_chat_template() does it, with the variables that llama.cpp sets, too."""
     now = datetime.datetime.now()
-    variables = {"enable_thinking": True, "datetime": now.strftime("%b %d %Y"), "date_string": now.strftime("%d %b %Y")}
-    if opens_answer:
-        variables["add_generation_prompt"] = True
-    return environment.from_string(source).render(messages=messages, bos_token=bos, eos_token=eos, **variables)
+    return compiled(source).render(
+        messages=messages,
+        tools=tools,
+        documents=None,
+        add_generation_prompt=opens_answer,
+        bos_token=bos,
+        eos_token=eos,
+        enable_thinking=thinks,
+        datetime=now.strftime("%b %d %Y"),
+        date_string=now.strftime("%d %b %Y"),
+    )
+
+
+def with_texts(messages):
+    """The same with arguments of calls as texts, which some templates ask for."""
+    out = json.loads(json.dumps(messages))
+    for message in out:
+        for call in message.get("tool_calls", []):
+            call["function"]["arguments"] = json.dumps(call["function"]["arguments"], ensure_ascii=False)
+    return out
+
+
+def allowed(source, messages, **more):
+    """What transformers makes of it, by either form of arguments: a list of texts, and of the reasons for refusals.
+
+    Where there are no tools, some templates want none, and others want no variable for them.
+    """
+    texts, errors = [], []
+    without = [more] if more.get("tools") else [{**more, "tools": None}, {**more, "tools": jinja2.Undefined()}]
+    for form in (messages, with_texts(messages)):
+        for variables in without:
+            try:
+                texts.append(by_transformers(source, form, **variables))
+            except (jinja2.exceptions.TemplateError, TypeError, ValueError, AttributeError) as error:
+                errors.append(str(error))
+    return texts, errors
 
 
 class Renderer:
@@ -66,9 +178,9 @@ class Renderer:
     def __init__(self):
         self.process = subprocess.Popen([os.environ["RENDER"]], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
-    def __call__(self, source, messages, opens_answer=True, bos="<s>", eos="</s>"):
-        asked = {"template": source, "messages": messages, "opens_answer": opens_answer, "bos": bos, "eos": eos}
-        self.process.stdin.write(json.dumps(asked) + "\n")
+    def __call__(self, source, messages, opens_answer=True, bos="<s>", eos="</s>", tools=None, thinks=True):
+        asked = {"template": source, "messages": with_texts(messages), "opens_answer": opens_answer, "bos": bos, "eos": eos}
+        self.process.stdin.write(json.dumps({**asked, "tools": tools or [], "thinks": thinks}) + "\n")
         self.process.stdin.flush()
         return json.loads(self.process.stdout.readline())
 
@@ -81,23 +193,29 @@ def render():
     assert renderer.process.wait() == 0
 
 
+def is_left_out(came, messages, texts):
+    """Whether winnow has refused a message that transformers would have lost without a word."""
+    named = re.search(r"message (\d+) is the .*, and the model's chat template leaves it out", came.get("error", ""))
+    if not named:
+        return False
+    content = messages[int(named[1]) - 1]["content"]
+    return all(content not in text for text in texts)
+
+
 @pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.stem)
 def test_texts_are_those_of_jinja2(render, path):
     source = path.read_text()
     differences = []
-    for name, messages in CONVERSATIONS.items():
+    for name, (messages, more) in CONVERSATIONS.items():
         for opens_answer in (True, False):
-            try:
-                wanted = by_transformers(source, messages, opens_answer, "<s>", "</s>")
-            except jinja2.exceptions.TemplateError as error:
-                wanted = error
-            came = render(source, messages, opens_answer)
-            if isinstance(wanted, Exception):
-                if "error" not in came:
-                    differences.append((name, opens_answer, "refused by jinja2", str(wanted), came["text"]))
-            elif came.get("text") != wanted:
-                differences.append((name, opens_answer, wanted, came))
-    assert not differences, differences[0]
+            texts, errors = allowed(source, messages, opens_answer=opens_answer, **more)
+            came = render(source, messages, opens_answer, **more)
+            if came.get("text") not in texts and not (errors and "error" in came) and not is_left_out(came, messages, texts):
+                differences.append((name, opens_answer, texts or errors, came))
+    if path.stem in DIFFERENCES:
+        assert differences, f"{path.stem} has no differences any more"
+    else:
+        assert not differences, differences[0]
 
 
 def test_input_is_marked(render):

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "chat/limits.h"
+#include "chat/nesting.h"
 
 #include <jinja/lexer.h>
 #include <spdlog/fmt/fmt.h>
