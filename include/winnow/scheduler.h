@@ -139,6 +139,10 @@ class WINNOW_EXPORT Scheduler {
   /// Bytes that a request will be promised: the most that it can have in use. Throws InputError and UsageError as
   /// add().
   std::size_t bytes_of(const Request& request) const;
+  /// Lowers `max_tokens` of a request, and `min_tokens` with it, so far that all that it can need fits into the memory
+  /// (SchedulerOptions::memory) when it has that to itself; to 1 where nothing fits. What else runs does not count, so
+  /// that answers do not depend on it. Throws InputError and UsageError as add().
+  void fit_answers(Request& request) const;
   /// Throws InputError for a request with nothing to read or an unknown token, UsageError for options that do not go
   /// together, MemoryError for one that never fits; then no event is called, and the request is as it was.
   Id add(Request&& request);

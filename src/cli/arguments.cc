@@ -58,13 +58,15 @@ void add_load_option(CLI::App& command, CommonOptions& o) {
 void add_generation_options(CLI::App& command, CommonArguments& a, CommonOptions& o) {
   auto& g = o.generate;
   command.add_option("-n,--max-tokens", g.max_tokens, "longest answer, in tokens")->check(counts_from(0));
-  command.add_option("--seed", g.sampling.seed, "seed of the sampler");
-  command.add_option("--temp", g.sampling.temperature, "temperature, 0: greedy");
-  command.add_option("--top-k", g.sampling.top_k, "sample from the k most probable, 0: all");
-  command.add_option("--top-p", g.sampling.top_p, "sample from the most probable that make up p");
-  command.add_option("--min-p", g.sampling.min_p, "sample from those at least this share as probable as the best");
-  command.add_option("--repeat-penalty", g.sampling.repeat_penalty,
-                     "divides the logits of tokens that the prompt or the answer has, 1: off");
+  auto& s = a.sampling;
+  s.seed = command.add_option("--seed", g.sampling.seed, "seed of the sampler");
+  s.temperature = command.add_option("--temp", g.sampling.temperature, "temperature, 0: greedy");
+  s.top_k = command.add_option("--top-k", g.sampling.top_k, "sample from the k most probable, 0: all");
+  s.top_p = command.add_option("--top-p", g.sampling.top_p, "sample from the most probable that make up p");
+  s.min_p =
+      command.add_option("--min-p", g.sampling.min_p, "sample from those at least this share as probable as the best");
+  s.repeat_penalty = command.add_option("--repeat-penalty", g.sampling.repeat_penalty,
+                                        "divides the logits of tokens that the prompt or the answer has, 1: off");
   command.add_option("--stop", g.stop, "text that ends the answer; may be given several times");
   command.add_flag("--ignore-eos", a.ignore_eos, "go on after the end of the answer");
 }
@@ -177,6 +179,28 @@ void add_measuring_options(CLI::App& command, CommonArguments& arguments, Common
   add_model_option(command, options);
   add_calibration_option(command, options);
   add_machine_options(command, arguments, options);
+}
+
+void say_model_samples(const CommonArguments& arguments) {
+  const auto& s = arguments.sampling;
+  for (auto* const option : {s.temperature, s.top_k, s.top_p, s.min_p, s.repeat_penalty})
+    option->description(
+        fmt::format("{} (default: the model's file, or {})", option->get_description(), option->get_default_str()));
+  s.seed->description("seed of the sampler (default: another one each time)");
+}
+
+SamplingChoice sampling_of(const CommonArguments& arguments, const CommonOptions& options) {
+  const auto& values = options.generate.sampling;
+  const auto chosen = [](const CLI::Option* option, auto value) {
+    return option->count() > 0 ? std::optional(value) : std::nullopt;
+  };
+  const auto& s = arguments.sampling;
+  return {chosen(s.temperature, values.temperature),
+          chosen(s.top_k, values.top_k),
+          chosen(s.top_p, values.top_p),
+          chosen(s.min_p, values.min_p),
+          chosen(s.repeat_penalty, values.repeat_penalty),
+          chosen(s.seed, values.seed)};
 }
 
 Conversation conversation_of(const CommonOptions& options) {

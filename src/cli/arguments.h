@@ -7,6 +7,7 @@
 
 #include "cli/options.h"
 #include "winnow/recommended.h"
+#include "winnow/sampling.h"
 #include "winnow/saved.h"
 
 namespace CLI {
@@ -15,6 +16,16 @@ class Option;
 }  // namespace CLI
 
 namespace winnow::cli {
+
+/// The options of sampling.
+struct SamplingArguments {
+  CLI::Option* temperature = nullptr;
+  CLI::Option* top_k = nullptr;
+  CLI::Option* top_p = nullptr;
+  CLI::Option* min_p = nullptr;
+  CLI::Option* repeat_penalty = nullptr;
+  CLI::Option* seed = nullptr;
+};
 
 /// What CLI11 fills in for the options of every command that answers, before it can be checked.
 struct CommonArguments {
@@ -30,6 +41,7 @@ struct CommonArguments {
   bool verbose = false;
   int threads = 0;
   CLI::Option* threads_given = nullptr;
+  SamplingArguments sampling;
   std::vector<CLI::Option*> not_with_load;  ///< what a saved cache has settled; a command adds its own
 };
 
@@ -52,6 +64,12 @@ void add_measuring_options(CLI::App& command, CommonArguments& arguments, Common
 
 /// Those of a command that computes: machine, positions, how much is said.
 void add_machine_options(CLI::App& command, CommonArguments& arguments, CommonOptions& options);
+
+/// For a command that samples as the model's file says: its help says so. The options have usual_sampling().
+void say_model_samples(const CommonArguments& arguments);
+
+/// The options of sampling that were given.
+SamplingChoice sampling_of(const CommonArguments& arguments, const CommonOptions& options);
 
 /// Parses --kv, --budget and --kv-type. Throws UsageError.
 CacheChoice choice_of(const CommonArguments& arguments);

@@ -261,6 +261,26 @@ std::size_t Scheduler::bytes_of(const Request& request) const {
   return engine::promise_of(request, impl_->session).most();
 }
 
+/// The more tokens, the more bytes: the largest number that fits is found by halves.
+void Scheduler::fit_answers(Request& request) const {
+  int& tokens = request.generate.max_tokens;
+  if (tokens <= 1) return;
+  engine::check(request, impl_->session);
+  const auto fits = [&](int most) {
+    tokens = most;
+    return engine::promise_of(request, impl_->session).most() <= impl_->options.memory;
+  };
+  if (fits(tokens)) return;
+  int beyond = tokens;
+  int fitting = 1;
+  while (beyond - fitting > 1) {
+    const int middle = fitting + (beyond - fitting) / 2;
+    (fits(middle) ? fitting : beyond) = middle;
+  }
+  tokens = fitting;
+  request.generate.min_tokens = std::min(request.generate.min_tokens, tokens);
+}
+
 Scheduler::Id Scheduler::add(Request&& request) {
   auto& s = *impl_;
   engine::check(request, s.session);

@@ -153,6 +153,7 @@ void Asking::go_on(Asked& asked) {
   auto prompts = tokens_of(asked);
   name_unknown(asked.fields);
   put_after_documents(asked, prompts);
+  const int asked_tokens = asked.request.generate.max_tokens;
   limit_answers(asked, prompts);
   const auto& keeping = asked.keeping;
   AnswerPlan plan{.form = asked.request.form,
@@ -162,6 +163,8 @@ void Asking::go_on(Asked& asked) {
                   .repeated = std::move(asked.request.repeated)};
   plan.cost.spec = asked.documents.empty() ? keeping.keep.spec.print() : keeping.ask.method.print();
   plan.cost.budget = keeping.keep.budget ? keeping.keep.budget->print() : "";
+  plan.cost.asked_tokens = asked_tokens;
+  plan.cost.context_tokens = plan.cost.max_tokens = asked.request.generate.max_tokens;
   const auto finished = finished_request(plan, asked.asker.key, prompts.front().prompt);
   std::vector<Request> requests;
   for (auto& prompt : prompts) {

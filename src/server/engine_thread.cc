@@ -206,8 +206,10 @@ void EngineThread::Impl::add(Ticket ticket, std::vector<Request> requests, const
 
 void EngineThread::Impl::add_all(Group& group, Ticket ticket, std::vector<Request> requests) {
   for (auto& request : requests) {
+    scheduler->fit_answers(request);
     const auto& keep = request.keep;
-    EngineState state{{}, group.id, keep.spec.print(), keep.budget ? keep.budget->print() : ""};
+    EngineState state{
+        {}, group.id, keep.spec.print(), keep.budget ? keep.budget->print() : "", request.generate.max_tokens};
     request.events = events_of(ticket, group.requests.size(), group.listener);
     const auto id = scheduler->add(std::move(request));
     group.requests.push_back(id);
@@ -236,11 +238,12 @@ void EngineThread::Impl::ended(Ticket ticket, std::size_t prompt, RequestEnd end
   Group& group = found->second;
   if (!end.error && !ending && !group.cancelled) service.add(end.read_ms + end.answer_ms);
   if (ending) end.error = std::make_exception_ptr(ShuttingDown());
+  const auto request = known.extract(group.requests[prompt]);
+  const int max_tokens = request ? request.mapped().max_tokens : 0;
   const auto told =
       std::make_shared<PromptEnd>(PromptEnd{std::move(end.answers), std::move(end.prompt_logprobs), end.cached_tokens,
-                                            end.error, end.queue_ms, end.read_ms, end.answer_ms});
+                                            max_tokens, end.error, end.queue_ms, end.read_ms, end.answer_ms});
   const auto tell = group.cancelled ? &AnswerListener::cancelled : &AnswerListener::ended;
-  known.erase(group.requests[prompt]);
   publish();  // first: who has the end of an answer does not find its request any more
   to_http([listener = group.listener, tell, prompt, told] { ((*listener).*tell)(prompt, std::move(*told)); });
   if (++group.ended == group.requests.size()) groups.erase(found);

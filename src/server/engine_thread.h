@@ -23,6 +23,7 @@ struct PromptEnd {
   std::vector<Generation> answers;              ///< as far as they have come
   std::vector<GeneratedToken> prompt_logprobs;  ///< of the prompt's tokens from the second on, where asked for
   int cached_tokens = 0;                        ///< of the prompt, that were not read because they were stored
+  int max_tokens = 0;                           ///< of each answer, as far as the memory holds them
   std::exception_ptr error;                     ///< null: none
   double queue_ms = 0;
   double read_ms = 0;
@@ -72,6 +73,7 @@ struct EngineState {
   std::string request;  ///< the id that its client knows
   std::string spec;
   std::string budget;  ///< empty: none
+  int max_tokens = 0;  ///< of each answer
 };
 
 /// What the engine holds and has done.

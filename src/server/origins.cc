@@ -32,16 +32,19 @@ bool Origins::allow(const HttpHead& head) const {
 std::vector<Header> Origins::headers_for(const HttpHead& head) const {
   const std::string_view origin = head.header("origin");
   if (origin.empty() || !allow(head)) return {};
-  return {{"Access-Control-Allow-Origin", std::string(origin)}, {"Vary", "Origin"}};
+  return {{"Access-Control-Allow-Origin", std::string(origin)},
+          {"Vary", "Origin"},
+          {"Access-Control-Expose-Headers", "Retry-After"}};
 }
 
-HttpReply Origins::preflight() {
-  return {204,
-          "",
-          "",
-          {{"Access-Control-Allow-Methods", "GET, POST, DELETE, OPTIONS"},
-           {"Access-Control-Allow-Headers", "Authorization, Content-Type, X-Api-Key, Winnow-Session"},
-           {"Access-Control-Max-Age", "3600"}}};
+HttpReply Origins::preflight(const HttpHead& head) {
+  HttpReply out{204,
+                "",
+                "",
+                {{"Access-Control-Allow-Methods", "GET, POST, DELETE, OPTIONS"}, {"Access-Control-Max-Age", "3600"}}};
+  const std::string_view wanted = head.header("access-control-request-headers");
+  if (!wanted.empty()) out.headers.emplace_back("Access-Control-Allow-Headers", wanted);
+  return out;
 }
 
 }  // namespace winnow::server

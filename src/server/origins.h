@@ -19,8 +19,9 @@ class Origins {
   bool allow(const HttpHead& head) const;
   /// What tells the browser so.
   std::vector<Header> headers_for(const HttpHead& head) const;
-  /// The answer to a browser that asks first (OPTIONS).
-  static HttpReply preflight();
+  /// The answer to a browser that asks first (OPTIONS) for a page that may. The page may send any header: SDKs have
+  /// many of their own, and none of them gives it more than it may do already.
+  static HttpReply preflight(const HttpHead& head);
 
  private:
   std::vector<std::string> origins_;

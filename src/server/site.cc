@@ -192,7 +192,7 @@ bool Site::answers_head(const HttpHead& head, HttpReply& reply) const {
   const std::string methods = router_.methods_of(head.path);
   if (methods.empty()) return refuse(404, fmt::format("there is no {}", brief(head.path)));
   if (head.method == "OPTIONS") {
-    reply = Origins::preflight();
+    reply = Origins::preflight(head);
     return true;
   }
   const Route* const route = router_.find(head.method, head.path);

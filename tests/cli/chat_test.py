@@ -22,10 +22,10 @@ needs_real_model = pytest.mark.skipif(not REAL, reason="WINNOW_TEST_MODEL is not
 
 
 def chat(lines, *arguments, code=0, **options):
-    """Answers and everything else."""
+    """Answers, greedy ones, and everything else."""
     text = "".join(line + "\n" for line in lines)
     threads = [] if "--threads" in arguments else ["--threads", "2"]
-    command = [WINNOW, "chat", *threads, *arguments]
+    command = [WINNOW, "chat", "--temp", "0", *threads, *arguments]
     result = subprocess.run(command, input=text, capture_output=True, text=True, errors="replace", timeout=PATIENCE, **options)
     assert result.returncode == code, (arguments, lines, result.returncode, result.stderr)
     return result.stdout, result.stderr
@@ -174,7 +174,7 @@ def test_the_text_is_part_of_the_first_turn(few, work):
 
 @pytest.mark.skipif(ADDRESS_SANITIZED, reason="its shadow alone is terabytes")
 def test_a_turn_without_memory_leaves_nothing(few):
-    command = [WINNOW, "chat", *few, "--threads", "1"]
+    command = [WINNOW, "chat", "--temp", "0", *few, "--threads", "1"]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     process.stdin.write(b"hello\n/stats\n")
     process.stdin.flush()

@@ -119,7 +119,7 @@ DEFAULTS = {
     ("run", "--seed"): "0",
     ("run", "-f,--file"): "what is piped to winnow run",
     ("chat", "-f,--file"): "none",
-    ("serve", "--seed"): "another one for each request",
+    ("serve", "--seed"): "another one each time",
     ("serve", "-n,--max-tokens"): "1024",
     ("serve", "--port"): "8080; 0: any that is free",
     ("serve", "--max-body"): "32MiB",

@@ -282,6 +282,42 @@ TEST_F(SchedulerTest, requests_wait_for_the_memory_that_they_need) {
   EXPECT_THROW(small.add(request_of(asked, {})), MemoryError);
 }
 
+TEST_F(SchedulerTest, answers_are_as_long_as_memory_holds_and_no_longer) {
+  Session session(model_, {2, Precision::automatic, 32, Pack::automatic, calibration_});
+  for (const char* spec : {"full", "snapkv", "h2o", "quest", "kvzip"}) {
+    const Asked asked{options_of(spec, std::string(spec) == "full" ? "" : "40"), tokens(100, 1), tokens(9, 2), 90};
+    const auto bytes_of = [&](int most) {
+      auto request = request_of(asked, {});
+      request.generate.max_tokens = most;
+      return Scheduler(session, {}).bytes_of(request);
+    };
+    for (const int holds : {1, 2, 33, 89, 90, 200}) {
+      const auto memory = bytes_of(holds);
+      int longest = 90;
+      while (longest > 1 && bytes_of(longest) > memory) --longest;
+      Scheduler scheduler(session, {.memory = memory});
+      auto request = request_of(asked, {});
+      request.generate.min_tokens = 50;
+      scheduler.fit_answers(request);
+      EXPECT_EQ(request.generate.max_tokens, longest) << spec << ", " << holds;
+      EXPECT_EQ(request.generate.min_tokens, std::min(50, longest));
+      std::size_t generated = 0;
+      request.events.on_end = [&](const RequestEnd& end) { generated = end.answers.front().tokens.size(); };
+      scheduler.add(std::move(request));
+      auto other = request_of(asked, {});
+      scheduler.fit_answers(other);
+      EXPECT_EQ(other.generate.max_tokens, longest) << "what else there is does not count";
+      while (scheduler.advance()) continue;
+      EXPECT_EQ(generated, as_size(longest)) << spec << ", " << holds;
+    }
+    Scheduler none(session, {.memory = 1000});
+    auto request = request_of(asked, {});
+    none.fit_answers(request);
+    EXPECT_EQ(request.generate.max_tokens, 1);
+    EXPECT_THROW(none.add(std::move(request)), MemoryError);
+  }
+}
+
 TEST_F(SchedulerTest, a_request_that_cannot_be_says_why) {
   Session session(model_, {});
   Scheduler scheduler(session, {});

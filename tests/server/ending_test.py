@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """How a server begins and ends, and what it refuses when there is too much to do."""
 
+import concurrent.futures
 import contextlib
 import json
 import os
@@ -201,6 +202,46 @@ def test_what_never_fits_into_the_memory_is_refused(model):
         error = sentence(reply, "4.0 MiB")
         assert status == 400 and error["code"] == "insufficient_memory"
         assert one.good(COMPLETION, {"prompt": "words", "max_tokens": 5})["choices"]
+
+
+AS_MUCH_AS_POSSIBLE = {"prompt": "words", "max_tokens": 90_000, "ignore_eos": True}
+
+
+def lowered(reply):
+    return reply["winnow"].get("max_tokens"), reply["winnow"].get("max_tokens_lowered_by")
+
+
+def test_an_answer_is_as_long_as_memory_holds_and_says_so(model):
+    with Server(model, "--context", "100000", "--memory", "2MiB", "--prefix-memory", "0") as one:
+        reply = one.good(COMPLETION, AS_MUCH_AS_POSSIBLE)
+        most, by = lowered(reply)
+        assert by == "memory" and most == reply["usage"]["completion_tokens"] and 100 < most < 90_000, reply["winnow"]
+        assert reply["choices"][0]["finish_reason"] == "length"
+        same = one.good(COMPLETION, {**AS_MUCH_AS_POSSIBLE, "max_tokens": most})
+        assert lowered(same) == (None, None) and same["choices"] == reply["choices"]
+        assert lowered(one.good(COMPLETION, {**AS_MUCH_AS_POSSIBLE, "max_tokens": most + 1})) == (most, "memory")
+        assert lowered(one.stream(COMPLETION, AS_MUCH_AS_POSSIBLE)[-1]) == (most, "memory")
+        two = lowered(one.good(COMPLETION, {**AS_MUCH_AS_POSSIBLE, "n": 2, "min_tokens": 80_000}))
+        assert two[1] == "memory" and most / 3 < two[0] < most / 2
+        chat = {"messages": [{"role": "user", "content": "words"}], "max_completion_tokens": 32_000, "ignore_eos": True}
+        assert lowered(one.good("/v1/chat/completions", chat))[1] == "memory"
+        assert one.good(COMPLETION, {"prompt": "words", "max_tokens": 90_000, "logit_bias": {"2": 100}})["choices"][0]["finish_reason"] == "stop"
+
+
+def test_what_else_runs_does_not_shorten_answers(model):
+    with Server(model, "--context", "100000", "--memory", "2MiB", "--prefix-memory", "0") as one:
+        alone = lowered(one.good(COMPLETION, AS_MUCH_AS_POSSIBLE))
+        with concurrent.futures.ThreadPoolExecutor(4) as clients:
+            replies = list(clients.map(lambda _: one.good(COMPLETION, AS_MUCH_AS_POSSIBLE), range(4)))
+        assert [lowered(reply) for reply in replies] == [alone] * 4, "they wait for each other, and all are answered"
+
+
+def test_an_answer_is_as_long_as_the_context_holds_and_says_so(model):
+    with Server(model, "--context", "100") as one:
+        reply = one.good(COMPLETION, {**AS_MUCH_AS_POSSIBLE, "prompt": [5] * 60})
+        assert lowered(reply) == (40, "context") and reply["usage"]["completion_tokens"] == 40
+        assert lowered(one.good(COMPLETION, {**AS_MUCH_AS_POSSIBLE, "prompt": [[5] * 60, [5] * 70]})) == (30, "context")
+        assert lowered(one.good(COMPLETION, {"prompt": "words", "max_tokens": 5})) == (None, None)
 
 
 def test_many_clients_at_once(model):

@@ -286,3 +286,31 @@ def test_pages_of_this_machine_may_use_it_and_no_others(model):
                 assert status == 403 and "Access-Control-Allow-Origin" not in headers and "--cors-origin" in sentence(json.loads(body))["message"]
     with Server(model, "--cors-origin", "*") as one:
         assert one.ask("POST", COMPLETION, GOOD, Origin="https://evil.example")[0] == 200
+
+
+# What browsers ask to send for pages with these clients.
+SENT = {
+    "openai": "authorization,content-type,openai-organization,openai-project,x-stainless-arch,x-stainless-lang,x-stainless-os,x-stainless-package-version,x-stainless-retry-count,x-stainless-runtime,x-stainless-runtime-version,x-stainless-timeout",
+    "anthropic": "anthropic-beta,anthropic-dangerous-direct-browser-access,anthropic-version,content-type,idempotency-key,x-api-key,x-stainless-arch,x-stainless-helper-method,x-stainless-lang",
+    "langchain": "authorization,content-type,http-referer,x-title,x-request-id",
+    "a page of winnow": "content-type,winnow-session,x-api-key",
+}
+
+
+def allowed_names(headers):
+    return {name.strip().lower() for name in headers["Access-Control-Allow-Headers"].split(",")}
+
+
+@pytest.mark.parametrize("client", SENT)
+def test_a_page_may_send_the_headers_of_its_client(server, client):
+    for path in (COMPLETION, "/v1/models"):
+        status, headers, _ = server.ask("OPTIONS", path, Origin="http://localhost:3000", Access_Control_Request_Method="POST", Access_Control_Request_Headers=SENT[client])
+        assert status == 204 and set(SENT[client].split(",")) <= allowed_names(headers), headers
+    values = {name: "x" for name in SENT[client].split(",") if name not in ("content-type", "authorization", "winnow-session")}
+    status, headers, _ = server.ask("POST", COMPLETION, GOOD, Origin="http://localhost:3000", **values)
+    assert status == 200 and headers["Access-Control-Expose-Headers"] == "Retry-After"
+
+
+def test_a_page_that_may_not_use_it_is_told_of_no_headers(server):
+    status, headers, _ = server.ask("OPTIONS", COMPLETION, Origin="https://evil.example", Access_Control_Request_Headers="x-stainless-lang")
+    assert status == 403 and not [name for name in headers if name.lower().startswith("access-control")]

@@ -124,6 +124,16 @@ def test_the_choice_of_method_and_budget_is_asked_for(page):
     assert "h2o @ 50%" in page.text(".figures") and "7 tokens" in page.text(".figures")
 
 
+def test_a_temperature_is_sent_where_one_was_chosen(page, server):
+    page.js("(fetched => { window.sent = []; window.fetch = (url, how) => { if (how?.body) window.sent.push(JSON.parse(how.body)); return fetched(url, how); }; })(window.fetch)")
+    default = server.get("/props")[1]["default_generation_settings"]["temperature"]
+    assert float(page.js("document.getElementById('temperature').placeholder")) == default
+    say(page, "and?")
+    page.type("#temperature", "0.65")
+    say(page, "and?")
+    assert page.js("window.sent.map(body => body.temperature ?? null)") == [None, 0.65]
+
+
 def test_auto_is_a_method_whose_spec_is_told_below(page, server):
     """By the name that everybody else has for it, in the menu and wherever the page names the method of a request."""
     told = json.loads(subprocess.run([WINNOW, "methods", "auto", "--json"], capture_output=True, check=True).stdout)[0]

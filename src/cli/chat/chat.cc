@@ -6,6 +6,7 @@
 
 #include <cstdio>
 #include <new>
+#include <random>
 #include <utility>
 
 #include "base/printable.h"
@@ -116,12 +117,20 @@ void greet(const Session& session, const CommonOptions& options) {
                    model.name.empty() ? model.path : brief(model.name), described_in_full(options.cache)));
 }
 
+/// Another seed each time, unless one was chosen.
+SamplingOptions sampling_for(const Model& model, const SamplingChoice& chosen) {
+  auto others = default_sampling(model);
+  others.seed = static_cast<std::uint32_t>(std::random_device{}());
+  return chosen.over(others);
+}
+
 }  // namespace
 
-void chat_command(const CommonOptions& options) {
+void chat_command(ChatOptions options) {
   check_stdin();
   const Audience audience = isatty(STDIN_FILENO) != 0 ? Audience::person : Audience::script;
   const auto model = Model::load(options.model, options.loading);
+  options.generate.sampling = sampling_for(*model, options.sampling);
   Session session(model, options.session);
   session.on_stop(interrupted);
   if (!options.quiet) show_progress(session);

@@ -7,11 +7,17 @@
 
 #include "cli/options.h"
 #include "winnow/chat.h"
+#include "winnow/sampling.h"
 
 namespace winnow::cli {
 
+/// The options of `winnow chat`, after all checks that need no model.
+struct ChatOptions : CommonOptions {
+  SamplingChoice sampling;  ///< the rest is the model's
+};
+
 /// `winnow chat`: a conversation whose lines come from a terminal or from stdin. Throws winnow::Error.
-void chat_command(const CommonOptions& options);
+void chat_command(ChatOptions options);
 
 /// The method of a conversation, which may have no end: `auto` is what is recommended for questions that come later.
 Spec endless_spec(const std::string& text);

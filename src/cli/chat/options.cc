@@ -13,15 +13,16 @@ namespace {
 
 /// What CLI11 fills in before it can be checked.
 struct RawChat {
-  CommonOptions options;
+  ChatOptions options;
   CommonArguments common;
 };
 
-const CommonOptions& checked_chat(RawChat& r) {
+const ChatOptions& checked_chat(RawChat& r) {
   r.common.protocol = Protocol::agnostic;
   const auto saved = check_common(r.common, r.options);
   if (saved) warn_about_open_question(r.options, *saved);
   if (!saved && !r.common.kv.empty()) r.options.cache.spec = endless_spec(r.common.kv);
+  r.options.sampling = sampling_of(r.common, r.options);
   if (r.options.file == "-") throw UsageError("-f -: stdin is where the lines of the conversation come from");
   return r.options;
 }
@@ -31,7 +32,9 @@ const CommonOptions& checked_chat(RawChat& r) {
 void add_chat(CLI::App& app) {
   auto* const chat = app.add_subcommand("chat", "talk with a model, about a text if one is given");
   const auto raw = std::make_shared<RawChat>();
+  raw->options.generate.sampling = usual_sampling();
   add_common_options(*chat, raw->common, raw->options);
+  say_model_samples(raw->common);
   chat->footer(
       "Lines are read from stdin; on a terminal they are edited and remembered, and /help lists the commands.\n"
       "A method that evicts at every step takes positions=cache unless the spec says otherwise, so that a conversation "

@@ -42,7 +42,6 @@ struct RawServe {
   std::string log_format = "text";
   int max_itl = 50;
   int drain_timeout = 30;
-  CLI::Option* seed = nullptr;
 };
 
 void add_network_options(CLI::App& serve, RawServe& r) {
@@ -166,9 +165,10 @@ ServeOptions checked_serve(RawServe& r) {
   server.drain_time = std::chrono::seconds(r.drain_timeout);
   server.defaults.keep = choice_of(r.common);
   server.defaults.protocol = r.common.protocol;
+  o.sampling = sampling_of(r.common, o);
   server.defaults.generate = o.generate;
   server.defaults.control = o.prompt.control;
-  if (r.seed->count() > 0) server.defaults.seed = o.generate.sampling.seed;
+  server.defaults.seed = o.sampling.seed;
   return o;
 }
 
@@ -178,8 +178,9 @@ void add_serve(CLI::App& app) {
   auto* const serve = app.add_subcommand("serve", "answer requests over HTTP, as OpenAI's servers do");
   const auto raw = std::make_shared<RawServe>();
   raw->options.generate.max_tokens = kAnswerTokens;
+  raw->options.generate.sampling = usual_sampling();
   add_serving_options(*serve, raw->common, raw->options);
-  raw->seed = serve->get_option("--seed")->description("seed of the sampler (default: another one for each request)");
+  say_model_samples(raw->common);
   add_request_options(*serve, *raw);
   add_network_options(*serve, *raw);
   add_log_options(*serve, *raw);

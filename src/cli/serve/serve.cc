@@ -57,6 +57,7 @@ void serve_command(ServeOptions options) {
   allow_many_files();
   for (const auto protocol : kProtocols) options.session.check(options.server.defaults.keep.with(protocol));
   const auto model = Model::load(options.model, options.loading);
+  options.server.defaults.generate.sampling = options.sampling.over(default_sampling(*model));
   choose_memory(options);
   warn_of_context(options, model->info().context);
   const auto say_where = [&options](const std::string& address) {

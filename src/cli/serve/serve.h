@@ -6,11 +6,13 @@
 
 #include "cli/options.h"
 #include "server/options.h"
+#include "winnow/sampling.h"
 
 namespace winnow::cli {
 
 /// The options of `winnow serve`, after all checks that need no model.
 struct ServeOptions : CommonOptions {
+  SamplingChoice sampling;  ///< the rest is the model's
   server::ServerOptions server;
   std::optional<std::size_t> prefix_memory;  ///< of the scheduler's memory
 };

@@ -18,6 +18,7 @@ void AnswerCost::add_end(const PromptEnd& end) {
     answer_tokens += tokens;
     answer_steps += std::max(0, tokens - 1);
   }
+  max_tokens = std::min(max_tokens, end.max_tokens);
   cached_tokens += end.cached_tokens;
   queue_ms += end.queue_ms;
   read_ms += end.read_ms;

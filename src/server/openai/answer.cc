@@ -28,11 +28,16 @@ Json usage_json(const AnswerCost& cost) {
 }
 
 Json keeping_json(const AnswerCost& cost) {
-  return {{"spec", cost.spec},
-          {"budget", text_or_null(cost.budget)},
-          {"entries_per_head", cost.entries_per_head},
-          {"bytes_held", cost.bytes_held},
-          {"bytes_full", cost.bytes_full}};
+  Json out{{"spec", cost.spec},
+           {"budget", text_or_null(cost.budget)},
+           {"entries_per_head", cost.entries_per_head},
+           {"bytes_held", cost.bytes_held},
+           {"bytes_full", cost.bytes_full}};
+  if (cost.max_tokens < cost.asked_tokens) {
+    out["max_tokens"] = cost.max_tokens;
+    out["max_tokens_lowered_by"] = cost.max_tokens < cost.context_tokens ? "memory" : "context";
+  }
+  return out;
 }
 
 Json timings_json(const AnswerCost& cost) {

@@ -19,7 +19,7 @@ function fillOptions(props) {
   byId("budget").value = keep.budget ?? "512";
   byId("protocol").value = keep.protocol;
   byId("max-tokens").value = defaults.max_tokens;
-  byId("temperature").value = Math.round(defaults.temperature * 100) / 100;
+  byId("temperature").placeholder = Math.round(defaults.temperature * 1000) / 1000; // empty: the server's own
   restoreChoices();
   describeMethod();
 }
