@@ -15,7 +15,7 @@ struct AnswerCost {
   int prompt_tokens = 0;
   int cached_tokens = 0;  ///< of the prompts
   int answer_tokens = 0;
-  int answer_steps = 0;  ///< decode steps of all answers: the first token of each comes with its prompt
+  int answer_steps = 0;    ///< decode steps of all answers: the first token of each comes with its prompt
   int asked_tokens = 0;    ///< the longest answer, as the request or the server's options have it, …
   int context_tokens = 0;  ///< … as far as the context holds it …
   int max_tokens = 0;      ///< … and the memory, too

@@ -9,6 +9,7 @@
 
 #include "base/printable.h"
 #include "server/openai/errors.h"
+#include "server/openai/missing_fields.h"
 
 namespace winnow::server {
 
@@ -39,6 +40,7 @@ void read_stream(Fields& fields, AnswerForm& form) {
   Fields inner(*options, "stream_options.");
   form.usage_at_end = inner.is_set("include_usage");
   form.usage_in_chunks = inner.is_set("continuous_usage_stats");
+  inner.boolean("include_obfuscation");  // there is none
 }
 
 /// What `tools` and `tool_choice` were called before.
@@ -50,19 +52,6 @@ void refuse_functions(Fields& fields) {
   if (call != nullptr && call->is_object())
     throw NotImplemented("function_call", "function_call is not implemented: give tools, and tool_choice");
   fields.word("function_call", {"none", "auto"});
-}
-
-/// Fields of vLLM and llama.cpp that would change the answer.
-void refuse_other_sampling(Fields& fields) {
-  const auto refuse_if = [](bool is_there, const char* name) {
-    if (is_there) throw NotImplemented(name, fmt::format("{} is not implemented: leave it out", name));
-  };
-  for (const char* const name : {"include_stop_str_in_output", "use_beam_search"}) refuse_if(fields.is_set(name), name);
-  for (const char* const name : {"bad_words", "allowed_token_ids"}) {
-    const RequestJson* const list = fields.list(name);
-    refuse_if(list != nullptr && !list->empty(), name);
-  }
-  refuse_if(fields.number("typical_p").value_or(1) != 1, "typical_p");
 }
 
 void refuse_suffix_and_tools(Fields& fields) {
@@ -123,6 +112,17 @@ std::uint32_t read_seed(Fields& fields, const std::optional<std::uint32_t>& stan
   return static_cast<std::uint32_t>(any());
 }
 
+/// The last of its names that is there counts. llama.cpp's has -1 for as many as fit.
+std::optional<int> read_most_tokens(Fields& fields) {
+  std::optional<int> out;
+  for (const char* const name : {"n_predict", "max_tokens", "max_completion_tokens"}) {
+    const bool is_llama_cpps = std::string_view(name) == "n_predict";
+    const auto tokens = fields.integer(name, is_llama_cpps ? -1 : 0, kMostTokens);
+    if (tokens) out = *tokens < 0 ? kMostTokens : static_cast<int>(*tokens);
+  }
+  return out;
+}
+
 void read_sampling(Fields& fields, SamplingOptions& sampling, const RequestDefaults& defaults, int vocabulary) {
   const auto number = [&fields](const char* name, float& to, double least, double most) {
     to = static_cast<float>(fields.number(name, least, most).value_or(to));
@@ -130,6 +130,7 @@ void read_sampling(Fields& fields, SamplingOptions& sampling, const RequestDefau
   number("temperature", sampling.temperature, 0, 100);
   number("top_p", sampling.top_p, 0, 1);
   number("min_p", sampling.min_p, 0, 1);
+  number("repeat_penalty", sampling.repeat_penalty, 0.01, 100);  // llama.cpp's name
   number("repetition_penalty", sampling.repeat_penalty, 0.01, 100);
   number("presence_penalty", sampling.presence_penalty, -2, 2);
   number("frequency_penalty", sampling.frequency_penalty, -2, 2);
@@ -143,14 +144,12 @@ AnswerForm read_common_form(Fields& fields) {
   AnswerForm out;
   if (const auto best = fields.integer("best_of", 1, kMostAnswers); best.value_or(1) != 1)
     throw NotImplemented("best_of", "best_of is not implemented: leave it out, and ask for several answers by n");
-  refuse_other_sampling(fields);
+  refuse_missing(fields);
   out.answers = static_cast<int>(fields.integer("n", 1, kMostAnswers).value_or(1));
   read_stream(fields, out);
   out.priority = static_cast<int>(fields.integer("priority", std::numeric_limits<int>::min(), kMostTokens).value_or(0));
   out.cache_salt = fields.text("cache_salt");
-  // Read by nobody yet, or for others' sake.
-  fields.text("model");
-  fields.text("user");
+  read_without_effect(fields);
   return out;
 }
 
@@ -176,9 +175,7 @@ AnswerForm read_completion_form(Fields& fields) {
 GenerateOptions read_generation(Fields& fields, const AnswerForm& form, const RequestDefaults& defaults,
                                 const ModelInfo& model) {
   GenerateOptions out = defaults.generate;
-  const auto tokens = fields.integer("max_tokens", 0, kMostTokens);
-  const auto completion_tokens = fields.integer("max_completion_tokens", 0, kMostTokens);
-  out.max_tokens = static_cast<int>(completion_tokens.value_or(tokens.value_or(out.max_tokens)));
+  out.max_tokens = read_most_tokens(fields).value_or(out.max_tokens);
   out.min_tokens = static_cast<int>(fields.integer("min_tokens", 0, kMostTokens).value_or(out.min_tokens));
   if (out.min_tokens > out.max_tokens)
     throw FieldError("min_tokens", fmt::format("min_tokens is {}, and an answer has at most {} tokens", out.min_tokens,
