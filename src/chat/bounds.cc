@@ -12,30 +12,39 @@ namespace winnow::chat {
 
 namespace {
 
-// Several times what any of llama.cpp's own templates takes for 60 tools and a conversation of 1 MB.
-constexpr std::size_t kSteps = 10'000'000;
-constexpr std::size_t kBytes = std::size_t{512} << 20;
-constexpr std::size_t kBytesForByte = 512;
+// Several times what any of llama.cpp's own templates takes for 60 tools and a conversation of 1 MB. Some of them look
+// at all messages for each message, and one copies what it has written with each message.
+constexpr std::size_t kSteps = 4'000'000;
+constexpr std::size_t kStepsForByte = 32;
+constexpr std::size_t kBytes = std::size_t{1} << 30;
+constexpr std::size_t kBytesForByte = 8'192;
+constexpr std::size_t kHeld = std::size_t{256} << 20;
+constexpr std::size_t kHeldForByte = 256;
 constexpr std::size_t kDepth = 1000;
 constexpr int kMostNested = 200;  // JSON
 
+jinja::limits limits_for(std::size_t input) {
+  return {kSteps + kStepsForByte * input, kBytes + kBytesForByte * input, kHeld + kHeldForByte * input, kDepth};
+}
+
 /// Says which bound it was.
-std::string excess(std::string_view what, std::size_t bytes) {
-  if (what == "steps") return fmt::format("takes more than {} steps", kSteps);
-  if (what == "bytes") return fmt::format("makes texts and values of more than {} bytes together", bytes);
-  return fmt::format("nests more than {} deep", kDepth);
+std::string excess(std::string_view what, std::size_t input) {
+  const auto most = limits_for(input);
+  if (what == "steps") return fmt::format("takes more than {} steps", most.steps);
+  if (what == "bytes") return fmt::format("copies more than {} bytes", most.bytes);
+  if (what == "held") return fmt::format("makes texts and values of more than {} bytes", most.held);
+  return fmt::format("nests more than {} deep", most.depth);
 }
 
 }  // namespace
 
 void bounded(const std::string& name, const char* done, std::size_t input, const std::function<void()>& run) {
-  const std::size_t bytes = kBytes + kBytesForByte * input;
-  jinja::limits limits(kSteps, bytes, kDepth);
+  auto limits = limits_for(input);
   const jinja::limits_scope scope(limits);
   try {
     run();
   } catch (const jinja::limit_exceeded& limit) {
-    throw TemplateError(fmt::format("{}: the chat template {}", name, excess(limit.what, bytes)));
+    throw TemplateError(fmt::format("{}: the chat template {}", name, excess(limit.what, input)));
   } catch (const Error&) {
     throw;
   } catch (const std::exception& error) {

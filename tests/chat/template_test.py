@@ -254,3 +254,121 @@ def test_a_message_that_is_left_out_is_named(render):
 def test_hostile_templates_are_refused(render, source):
     assert "test: " in render(source, said("x"))["error"]
     assert "chat template" in render(source, said("x"))["error"]
+
+
+# Templates that would run on and on, by what they would use up: steps, bytes or depth; or whatever ends first.
+ENDLESS = {
+    "loops": ("steps", "{% for i in range(9999) %}{% for j in range(9999) %}{% set x = i %}{% endfor %}{% endfor %}"),
+    "empty-loops": ("steps", "{% set l = range(9999) %}{% for i in l %}{% for j in l %}{% endfor %}{% endfor %}"),
+    "range": ("bytes", "{{ range(9999999999) | length }}"),
+    "range-to-the-last": ("bytes", "{{ range(0, 9223372036854775807, 9223) | length }}"),
+    "macro": ("deep", "{% macro f(x) %}{{ f(x) }}{% endmacro %}{{ f(1) }}"),
+    "macros": ("deep", "{% macro f(x) %}{{ g(x) }}{% endmacro %}{% macro g(x) %}{{ f(x) }}{% endmacro %}{{ f(1) }}"),
+    "caller": ("deep", "{% macro f() %}{% call f() %}{{ caller() }}{% endcall %}{% endmacro %}{{ f() }}"),
+    "tree": ("steps", "{% macro f(n) %}{% if n %}{{ f(n - 1) }}{{ f(n - 1) }}{% endif %}{% endmacro %}{{ f(60) }}"),
+    "repeated": ("bytes", "{{ 'abc' * 999999999999 }}"),
+    "repeated-nothing": ("bytes", "{{ '' * 999999999999999 }}"),
+    "doubled": ("bytes", "{% set n = namespace(x='a') %}{% for i in range(99) %}{% set n.x = n.x ~ n.x %}{% endfor %}"),
+    "growing": ("more than", "{% set n = namespace(x='') %}{% for i in range(99999) %}{% set n.x = n.x + 'ab' %}{% endfor %}"),
+    "replaced": ("bytes", "{% set n = namespace(x='a') %}{% for i in range(99) %}{% set n.x = n.x | replace('a', 'aaaa') %}{% endfor %}"),
+    "replaced-nothing": ("bytes", "{% set n = namespace(x='a') %}{% for i in range(99) %}{% set n.x = n.x.replace('', 'ab') %}{% endfor %}"),
+    "indented": ("bytes", "{{ 'a\nb' | indent(99999999999) }}"),
+    "indented-json": ("bytes", "{{ [[[1]]] | tojson(indent=2147483647) }}"),
+    "formatted": ("bytes", "{% set n = namespace(x='a') %}{% for i in range(99) %}{% set n.x = '{}{}'.format(n.x, n.x) %}{% endfor %}"),
+    "joined": ("bytes", "{% set n = namespace(x='a') %}{% for i in range(99) %}{% set n.x = ['b', 'c', 'd'] | join(n.x) %}{% endfor %}"),
+    "lists": ("bytes", "{% set n = namespace(x=[1]) %}{% for i in range(99) %}{% set n.x = n.x + n.x %}{% endfor %}"),
+    "written-lists": ("steps", "{% set n = namespace(x=[1]) %}{% for i in range(99) %}{% set n.x = [n.x, n.x] %}{% endfor %}{{ n.x }}"),
+    "compared-lists": (
+        "more than",
+        "{% set n = namespace(x=(1, 1), y=(1, 1)) %}{% for i in range(40) %}{% set n.x = (n.x, n.x) %}{% set n.y = (n.y, n.y) %}{% endfor %}"
+        "{{ n.x == n.y }}",
+    ),
+    "deep-list": ("deep", "{% set n = namespace(x=[1]) %}{% for i in range(9999) %}{% set n.x = [n.x] %}{% endfor %}{{ n.x }}"),
+    "deep-json": ("deep", "{% set n = namespace(x=[1]) %}{% for i in range(9999) %}{% set n.x = [n.x] %}{% endfor %}{{ n.x | tojson }}"),
+    "deep-key": ("deep", "{% set n = namespace(x=(1, 1)) %}{% for i in range(9999) %}{% set n.x = (n.x, 1) %}{% endfor %}{{ {n.x: 1} }}"),
+    "list-in-itself": ("deep", "{% set x = [] %}{% set y = x.append(x) %}{{ x }}"),
+    "object-in-itself": ("deep", "{% set n = namespace() %}{% set n.n = n %}{{ n | tojson }}"),
+    "looked-for": ("steps", "{% set l = range(99999) | list %}{% for i in l %}{{ -1 in l }}{% endfor %}"),
+    "sorted": ("steps", "{% set l = range(9999) | list %}{% for i in l %}{% set m = l | sort %}{% endfor %}"),
+    "variables": ("more than", "".join(f"{{% set v{i} = {i} %}}" for i in range(3000)) + "{% for i in range(99999) %}{% endfor %}"),
+}
+
+
+@pytest.mark.parametrize("kind", ENDLESS)
+def test_templates_that_never_end_are_refused(render, kind):
+    bound, source = ENDLESS[kind]
+    # llama.cpp runs a template when it reads it, too: one way, the template is refused then, the other, when it is asked.
+    for guarded in (source, "{% if messages | length == 3 %}" + source + "{% endif %}{{ messages[0].content }}"):
+        said_no = render(guarded, said("x", "y", "z"))["error"]
+        assert said_no.startswith("test: the chat template") and bound in said_no
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "{{ 1 is divisibleby(0) }}",
+        "{{ -9223372036854775807 is divisibleby(-1) }}",
+        "{{ ['b', 3, 'a', 1.5, none, [1], 'b', 2, 'aa', 10, '9', 9, 1, '1', 0, 'c', 7, '7', 5, 'x'] | sort | length }}",
+        "{{ 'a' | indent(-5) }}",
+        "{% set x = [] %}{% set y = x.append(x) %}",
+        "{% set n = namespace(x=[1]) %}{% for i in range(99999) %}{% set n.x = [n.x] %}{% endfor %}",
+        "{{ 'abcabc'[5:1:-2] }}{{ 'abc'[::9223372036854775807] }}{{ 'abc'[9:-9:-9223372036854775807] }}",
+    ],
+)
+def test_odd_templates_end(render, source):
+    assert "text" in (came := render("{{ messages[0].content }}" + source, said("x"))) or "chat template" in came["error"]
+
+
+def test_words_are_found_in_time_by_their_length(render):
+    words = "a" * 400_000
+    came = render("{{ messages[0].content.split('b')[0] | replace('a', 'aa') | replace('aa', 'a') }}", said(words + "b"))
+    assert "message 1 is the user's" in came["error"]
+    assert render("{{ 'b' + 'a' in messages[0].content }}{{ messages[0].content }}", said(words))["text"] == "False" + words
+
+
+@pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.stem)
+def test_many_tools_and_long_conversations_are_within_the_bounds(render, path):
+    """60 tools, and 299 messages of 3.5 KB."""
+    tools = [
+        tool(f"function_{i}", "It does much. " * 20, **{f"p{j}": {"type": "string", "description": "d" * 50} for j in range(10)})
+        for i in range(60)
+    ]
+    words = "word " * 700
+    came = render(path.read_text(), said(*[f"{i} {words}" for i in range(299)]), tools=tools)
+    assert "298 word" in came["text"]
+
+
+@pytest.mark.parametrize(
+    ("source", "input_parts"),
+    [
+        ("{{ m.split('|')[0] }}~{{ m.split('|')[-1] }}", ["<a>b", "c<d>"]),
+        ("{{ m.split('|', 1)[1] }}~{{ m.rsplit('|', 1)[0] }}", ["c<d>", "<a>b"]),
+        ("{{ ('<t>' ~ m) | replace('b|c', '<r>') }}", ["<a>", "<d>"]),
+        ("{{ ('<t>' ~ m)[2:5] }}", ["<a"]),
+        ("{{ m[0] }}~{{ m[::2] }}", ["<", "<>|<>"]),
+        ("{{ ['<t>', m] | join('<j>') }}", ["<a>b|c<d>"]),
+        ("{{ ('<t>' ~ m) | indent(2, true) }}", ["<a>b|c<d>"]),
+        ("{{ '<t>{}<t>'.format(m) }}", ["<a>b|c<d>"]),
+        ("{{ m | tojson }}~{{ [m] | string }}", ['"<a>b|c<d>"', "['<a>b|c<d>']"]),
+        ("{{ m | upper | trim }}", ["<A>B|C<D>"]),
+        ("{% set n = namespace(x='') %}{% set n.x = n.x + m %}{{ n.x }}", ["<a>b|c<d>"]),
+    ],
+)
+def test_words_keep_their_origin(render, source, input_parts):
+    """What was input is, and nothing else; `content` is there for the check that it is put."""
+    source = "{% set m = messages[0].content %}" + source + "\n{{ m }}"
+    came = render(source, said("<a>b|c<d>"))
+    text = came["text"].encode()
+    assert [text[begin:end].decode() for begin, end in came["input"]] == [*input_parts, "<a>b|c<d>"]
+
+
+def test_what_tools_say_is_input_and_roles_are_not(render):
+    source = "{% for t in tools %}{{ t | tojson }}{% for p in t.function.parameters.properties %}{{ p }}{% endfor %}{% endfor %}" + (
+        "{{ bos_token }}{% for m in messages %}<|{{ m.role }}|>{{ m.content }}{{ eos_token }}{% endfor %}"
+    )
+    came = render(source, said("x"), tools=[tool("f", "<|end|>", **{"<|key|>": {"type": "string"}})])
+    text = came["text"].encode()
+    kept = b"".join(text[begin:end] for begin, end in came["input"])
+    assert b"<|end|>" in kept and kept.endswith(b"<|key|>x")
+    outside = text[came["input"][-2][1] : came["input"][-1][0]]
+    assert outside == b"<s><|user|>"
