@@ -150,8 +150,8 @@ Documents Asking::open_documents(DocumentStore& store, const std::vector<std::st
 }
 
 void Asking::go_on(Asked& asked) {
+  name_unknown(asked);
   auto prompts = tokens_of(asked);
-  name_unknown(asked.fields);
   put_after_documents(asked, prompts);
   const int asked_tokens = asked.request.generate.max_tokens;
   limit_answers(asked, prompts);
@@ -280,13 +280,17 @@ std::shared_ptr<AnswerListener> Asking::listener_of(Asked& asked, const AnswerPl
                                          room_.store_workers, room_.to_http);
 }
 
-void Asking::name_unknown(const Fields& fields) {
+void Asking::name_unknown(const Asked& asked) {
+  for (const auto& name : asked.fields.unread())
+    name_once(fmt::format("the field {} of requests is not known, and ignored", brief(name)));
+  if (const auto* const conversation = asked.request.conversation())
+    for (const auto& sentence : conversation->left_out) name_once(sentence);
+}
+
+void Asking::name_once(const std::string& sentence) {
   constexpr std::size_t kMostNamed = 100;
-  for (const auto& name : fields.unread()) {
-    const std::lock_guard lock(named_mutex_);
-    if (named_.size() < kMostNamed && named_.insert(brief(name)).second)
-      log().info("the field {} of requests is not known, and ignored", brief(name));
-  }
+  const std::lock_guard lock(named_mutex_);
+  if (named_.size() < kMostNamed && named_.insert(sentence).second) log().info("{}", sentence);
 }
 
 }  // namespace winnow::server

@@ -66,8 +66,9 @@ class Asking {
   Request request_for(const Asked& asked, StagedPrompt prompt) const;
   std::shared_ptr<AnswerListener> listener_of(Asked& asked, const AnswerPlan& plan, EngineThread::Ticket ticket,
                                               const std::shared_ptr<FinishedRequest>& finished);
-  /// Names fields that nobody reads, each once.
-  void name_unknown(const Fields& fields);
+  /// Names in the log what of a request is not known.
+  void name_unknown(const Asked& asked);
+  void name_once(const std::string& sentence);
 
   AskingRoom room_;
   std::mutex named_mutex_;

@@ -44,7 +44,9 @@ class Collected : public winnow::server::Responder {
 };
 
 void check_event(std::string_view event) {
+  constexpr std::string_view kName = "event: ";
   constexpr std::string_view kData = "data: ";
+  if (event.starts_with(kName)) event.remove_prefix(std::min(event.find('\n'), event.size() - 1) + 1);
   if (!event.starts_with(kData)) std::abort();
   event.remove_prefix(kData.size());
   if (event != "[DONE]" && !nlohmann::json::accept(event)) std::abort();
@@ -66,8 +68,8 @@ void check_reply(const HttpReply& reply) {
 }
 
 std::string path_of(std::string_view line) {
-  for (const char* const path :
-       {"/v1/completions", "/v1/chat/completions", "/tokenize", "/detokenize", "/apply-template"}) {
+  for (const char* const path : {"/v1/completions", "/v1/chat/completions", "/v1/messages", "/v1/messages/count_tokens",
+                                 "/tokenize", "/detokenize", "/apply-template"}) {
     if (line == path) return path;
   }
   return "/v1/chat/completions";

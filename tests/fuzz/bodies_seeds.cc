@@ -19,6 +19,20 @@ void winnow::test::write_seeds(const std::filesystem::path& folder) {
              "/v1/chat/completions\n"
              R"({"messages":[{"role":"user","content":"a"}],"response_format":{"type":"json_object"},"tools":[],)"
              R"("tool_choice":"auto","max_tokens":2})");
+  const std::string message =
+      R"({"system":[{"type":"text","text":"x-anthropic-billing-header: c=1"},{"type":"text","text":"s"}],"messages":[)"
+      R"({"role":"user","content":"a"},{"role":"assistant","content":[{"type":"thinking","thinking":"h","signature":""},)"
+      R"({"type":"text","text":"b"},{"type":"tool_use","id":"t","name":"f","input":{"z":1,"a":[]}}]},{"role":"user",)"
+      R"("content":[{"type":"tool_result","tool_use_id":"t","is_error":true,"content":[{"type":"text","text":"c"}]}]}],)"
+      R"("tools":[{"name":"f","description":"d","input_schema":{"type":"object"}},{"type":"web_search","name":"w"}],)"
+      R"("tool_choice":{"type":"auto","disable_parallel_tool_use":true},"max_tokens":2,"stop_sequences":["x"],)"
+      R"("thinking":{"type":"enabled","budget_tokens":9},"metadata":{"user_id":"u"},"stream":true,"top_k":3})";
+  write_seed(folder / "message", "/v1/messages\n" + message);
+  write_seed(folder / "count", "/v1/messages/count_tokens\n" + message);
+  write_seed(folder / "begun",
+             "/v1/messages\n"
+             R"({"messages":[{"role":"user","content":"a"},{"role":"assistant","content":"b"}],"max_tokens":2,)"
+             R"("output_config":{"format":{"type":"json_schema","schema":{"enum":[1]}}},"winnow":{"kv":"full"}})");
   write_seed(folder / "completion",
              "/v1/completions\n"
              R"({"prompt":["a",""],"max_tokens":2,"min_tokens":1,"ignore_eos":true,"stop_token_ids":[3],"logprobs":1,)"

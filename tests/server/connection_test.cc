@@ -36,6 +36,7 @@ class Notes : public HttpHandler {
   void handle(HttpHead head, HttpBody body, std::shared_ptr<Responder> to) override {
     seen.push_back(head.method + " " + head.path + " " + body.text());
     kept.push_back(std::move(body));
+    if (head.path == "/silent") return begin_silently(to);
     to->send({200, std::string(reply_bytes, 'r')});
   }
   void finished() override {}
@@ -43,6 +44,16 @@ class Notes : public HttpHandler {
     return {status, sentence};
   }
 
+  /// A stream that says nothing by itself.
+  void begin_silently(const std::shared_ptr<Responder>& to) {
+    to->begin();
+    to->on_silence([this, to] {
+      to->write("still " + std::to_string(++silences));
+      if (silences == 3) to->end();
+    });
+  }
+
+  int silences = 0;
   std::size_t reply_bytes = 2;
   std::vector<std::string> seen;
   std::vector<HttpBody> kept;
@@ -166,6 +177,12 @@ TEST_F(ConnectionTest, RequestsThatAreAsTheyMustBeAreTaken) {
                      "GET /z?q HTTP/1.1\r\nHost: [::1]:1\r\n\r\n"),
             (std::vector{200, 200, 200}));
   EXPECT_EQ(notes_.seen, (std::vector<std::string>{"POST /x hi", "POST /y ho", "GET /z "}));
+}
+
+TEST_F(ConnectionTest, HandlerMaySaySomethingWheneverItsStreamWasSilent) {
+  limits_.silence = std::chrono::seconds(0);
+  const auto replies = replies_to("GET /silent HTTP/1.1\r\nHost: a\r\n\r\n");
+  EXPECT_NE(replies.find("7\r\nstill 1\r\n7\r\nstill 2\r\n7\r\nstill 3\r\n0\r\n"), std::string::npos) << replies;
 }
 
 TEST_F(ConnectionTest, TargetMayNameTheHostThatTheHeaderNames) {

@@ -11,6 +11,7 @@ from program import ADDRESS_SANITIZED
 from service import Server, sentence
 
 CHAT, COMPLETION, TOKENIZE, DOCUMENTS = "/v1/chat/completions", "/v1/completions", "/tokenize", "/v1/documents"
+MESSAGES = "/v1/messages"
 GUIDE = pathlib.Path(__file__).resolve().parents[2] / "docs/guide/server.md"
 
 
@@ -26,6 +27,10 @@ def tool(**fields):
     return chat(tools=[{"type": "function", "function": {"name": "f", **fields}}], tool_choice="none")
 
 
+def tool_of_messages(**fields):
+    return MESSAGES, {"messages": [{"role": "user", "content": "hi"}], "max_tokens": 0, "tools": [{"name": "f", "input_schema": {}, **fields}], "tool_choice": {"type": "none"}}
+
+
 def calls(count):
     one = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
     return chat(messages=[{"role": "user", "content": "hi"}, {"role": "assistant", "tool_calls": [one] * count}])
@@ -39,6 +44,8 @@ REQUESTS = {
     ("logit_bias", "members"): lambda n: chat(logit_bias={str(i): 1 for i in range(n)}),
     ("tools", "elements"): lambda n: chat(tools=[{"type": "function", "function": {"name": f"f{i}"}} for i in range(n)], tool_choice="none"),
     ("tools[].function.description", "bytes"): lambda n: tool(description="x" * n),
+    ("tools[].description", "bytes"): lambda n: tool_of_messages(description="x" * n),
+    ("stop_sequences", "elements"): lambda n: (MESSAGES, {**chat()[1], "stop_sequences": ["x"] * n}),
     ("winnow.documents", "elements"): lambda n: chat(winnow={"documents": ["a"] * n}),
     ("tags", "elements"): lambda n: (DOCUMENTS, {"name": "a", "text": "b", "tags": ["x"] * n}),
 }

@@ -35,7 +35,8 @@ struct RequestTerms {
 struct ConversationRequest {
   ChatPrompt chat;
   Tools tools = {};
-  const char* field = "messages";  ///< that has it, for errors
+  const char* field = "messages";          ///< that has it, for errors
+  std::vector<std::string> left_out = {};  ///< sentences about what of the request is not there, for the log
 };
 
 /// Prompts that are to be continued.

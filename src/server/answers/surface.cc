@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "server/messages/surface.h"
 #include "server/openai/errors.h"
 #include "server/openai/surfaces.h"
 
@@ -12,6 +13,7 @@ const std::vector<Surface>& surfaces() {
   static const std::vector<Surface> kSurfaces{
       chat_surface(),
       completion_surface(),
+      messages_surface(),
   };
   return kSurfaces;
 }

@@ -111,16 +111,14 @@ class Connection : public std::enable_shared_from_this<Connection> {
     } catch (const ClientGone&) {
       co_return After::closes;
     } catch (const BadRequest& why) {
-      refusal = handler_.refusal(why.status(), why.what(), path_);
+      refusal = handler_.refusal(why.status(), why.what(), reader_.path());
     }
     co_await send_last(std::move(refusal));
     co_return After::closes;
   }
 
   net::awaitable<After> take_one() {
-    path_.clear();
     HttpHead head = co_await read_head();
-    path_ = head.path;
     Framing framing = reader_.framing();
     framing.headers = handler_.headers_for(head);
     HttpReply early;
@@ -225,7 +223,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
                                fmt::format("replies that wait for their readers take {} bytes together, and there "
                                            "is no room for this one: try again later",
                                            room_.replies->held()),
-                               path_);
+                               reader_.path());
     std::string bytes = reply_bytes(reply, framing);
     reply = {};
     co_return co_await write(std::move(bytes));
@@ -279,7 +277,6 @@ class Connection : public std::enable_shared_from_this<Connection> {
   net::steady_timer deadline_;
   net::steady_timer wake_;  ///< cancelled when there is more to send
   Exchange* exchange_ = nullptr;
-  std::string path_;  ///< of the request; empty: not known yet
 };
 
 }  // namespace

@@ -19,7 +19,7 @@ struct HttpLimits {
   std::chrono::seconds body_time{120};       ///< from its header's end
   std::chrono::seconds idle_time{75};        ///< between two requests
   std::chrono::seconds write_time{30};       ///< for bytes to be taken by the reader
-  std::chrono::seconds silence{15};          ///< in a stream, before a comment is sent
+  std::chrono::seconds silence{8};           ///< in a stream, before its client is told that the request goes on
 
   /// Bytes of all bodies that are coming, or that wait for a worker.
   std::size_t all_bodies_bytes() const { return 8 * body_bytes; }

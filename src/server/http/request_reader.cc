@@ -83,6 +83,12 @@ bool RequestReader::parse_header() {
   return parser_->is_header_done();
 }
 
+std::string RequestReader::path() const {
+  if (!parser_) return {};
+  const std::string_view target{parser_->get().target().data(), parser_->get().target().size()};
+  return target.starts_with('/') ? std::string(target.substr(0, target.find('?'))) : std::string();
+}
+
 Framing RequestReader::framing() const {
   const auto& request = parser_->get();
   return {.version = request.version(),

@@ -31,6 +31,8 @@ class RequestReader {
   boost::asio::awaitable<HttpHead> read_head();
   /// Whether the request has come to its end: there is no body, or it has been read.
   bool is_done() const { return parser_->is_done(); }
+  /// The path of the request; empty where it has none that can be read.
+  std::string path() const;
   /// How it wants to be answered.
   Framing framing() const;
   /// Reads its body.

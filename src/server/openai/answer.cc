@@ -60,6 +60,10 @@ Json head_json(const AnswerHead& head, const char* object) {
 
 std::string event(const Json& json) { return "data: " + text_of(json) + "\n\n"; }
 
+std::string named_event(const Json& json) {
+  return fmt::format("event: {}\n{}", json.at("type").get_ref<const std::string&>(), event(json));
+}
+
 std::string text_of(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
 Json text_or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }

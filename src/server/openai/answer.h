@@ -26,6 +26,8 @@ Json head_json(const AnswerHead& head, const char* object);
 
 /// An event of a stream.
 std::string event(const Json& json);
+/// The same with the name that its `type` says.
+std::string named_event(const Json& json);
 /// JSON text in which bytes that are no UTF-8 are replaced.
 std::string text_of(const Json& json);
 /// null for an empty text.

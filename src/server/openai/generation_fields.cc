@@ -147,13 +147,18 @@ AnswerForm read_common_form(Fields& fields) {
   refuse_missing(fields);
   out.answers = static_cast<int>(fields.integer("n", 1, kMostAnswers).value_or(1));
   read_stream(fields, out);
-  out.priority = static_cast<int>(fields.integer("priority", std::numeric_limits<int>::min(), kMostTokens).value_or(0));
-  out.cache_salt = fields.text("cache_salt");
+  read_sharing(fields, out);
   read_without_effect(fields);
   return out;
 }
 
 }  // namespace
+
+void read_sharing(Fields& fields, AnswerForm& form) {
+  form.priority =
+      static_cast<int>(fields.integer("priority", std::numeric_limits<int>::min(), kMostTokens).value_or(0));
+  form.cache_salt = fields.text("cache_salt");
+}
 
 AnswerForm read_chat_form(Fields& fields) {
   AnswerForm out = read_common_form(fields);

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/messages/body.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <utility>
+
+#include "base/printable.h"
+#include "server/answers/conversation.h"
+#include "server/openai/answer.h"
+#include "server/openai/errors.h"
+#include "server/openai/generation_fields.h"
+#include "server/openai/missing_fields.h"
+#include "server/schema/in_order.h"
+#include "server/schema/schema.h"
+
+namespace winnow::server {
+
+namespace {
+
+constexpr const char* kThoseRead = "winnow reads text, thinking, tool_use and tool_result";
+
+[[noreturn]] void refuse_block(Fields& block, const std::string& type) {
+  throw FieldError(block.path("type"), fmt::format("{} is {}: {}", block.path("type"), brief(type), kThoseRead));
+}
+
+/// Calls `read` with the fields of each block, its kind and its number; for a plain text, with what would be its block.
+template <class Read>
+void read_blocks(const RequestJson& content, const std::string& path, const Read& read) {
+  if (content.is_string()) {
+    const RequestJson block{{"type", "text"}, {"text", content}};
+    Fields fields(block, path + ".");
+    return read(fields, "text", std::size_t{0});
+  }
+  if (!content.is_array()) throw FieldError(path, path + " must be a string, or a list of blocks");
+  for (std::size_t i = 0; i < content.size(); ++i) {
+    const std::string place = fmt::format("{}[{}]", path, i);
+    Fields fields(object_at(content[i], place), place + ".");
+    read(fields, fields.required_text("type"), i);
+  }
+}
+
+/// Texts of a list of blocks that are nothing else.
+std::vector<std::string> read_texts(const RequestJson& content, const std::string& path) {
+  std::vector<std::string> out;
+  read_blocks(content, path, [&out](Fields& block, const std::string& type, std::size_t) {
+    if (type != "text") refuse_block(block, type);
+    out.push_back(block.required_text("text"));
+  });
+  return out;
+}
+
+/// A block that a client changes with each request to be billed by: with it no prompt would begin as the last one did.
+bool is_billing_header(const std::string& text) {
+  return text.starts_with("x-anthropic-billing-header:") && text.find_first_of('\n') >= text.find_last_not_of('\n');
+}
+
+void read_system(Fields& fields, std::vector<AskedMessage>& to) {
+  const RequestJson* const system = fields.any("system");
+  if (system == nullptr) return;
+  auto texts = read_texts(*system, fields.path("system"));
+  std::erase_if(texts, is_billing_header);
+  if (!texts.empty()) to.push_back(message_of_parts(Role::system, texts));
+}
+
+AskedMessage read_tool_result(Fields& block) {
+  const RequestJson* const content = block.any("content");
+  AskedMessage out = message_of_parts(
+      Role::tool, content == nullptr ? std::vector<std::string>() : read_texts(*content, block.path("content")));
+  out.question = 0;
+  out.said.call_id = block.required_text("tool_use_id");
+  if (block.is_set("is_error")) out.said.content.insert(0, "Error: ");
+  return out;
+}
+
+/// Results of tools are messages of their own.
+void read_user_turn(const RequestJson& content, const std::string& path, std::vector<AskedMessage>& to) {
+  std::vector<std::string> parts;
+  const auto end_message = [&] {
+    if (!parts.empty()) to.push_back(message_of_parts(Role::user, std::exchange(parts, {})));
+  };
+  read_blocks(content, path, [&](Fields& block, const std::string& type, std::size_t) {
+    if (type == "text") {
+      parts.push_back(block.required_text("text"));
+    } else if (type == "tool_result") {
+      end_message();
+      to.push_back(read_tool_result(block));
+    } else {
+      refuse_block(block, type);
+    }
+  });
+  end_message();
+}
+
+/// What was thought in cipher cannot be read, and is left out.
+AskedMessage read_assistant_turn(const RequestJson& content, const Json& ordered, const std::string& path) {
+  AskedMessage out{.said = {.role = Role::assistant, .content = {}}};
+  Message& said = out.said;
+  read_blocks(content, path, [&](Fields& block, const std::string& type, std::size_t i) {
+    if (type == "text") {
+      said.content += (said.content.empty() ? "" : "\n") + block.required_text("text");
+    } else if (type == "thinking") {
+      said.reasoning += block.required_text("thinking");
+    } else if (type == "tool_use") {
+      block.required_object("input");
+      said.calls.push_back({block.required_text("id"), read_tool_name(block), text_of(ordered.at(i).at("input"))});
+    } else if (type != "redacted_thinking") {
+      refuse_block(block, type);
+    }
+  });
+  return out;
+}
+
+void read_turn(const RequestJson& value, const Json& ordered, const std::string& path, std::vector<AskedMessage>& to) {
+  Fields fields(object_at(value, path), path + ".");
+  const auto role = fields.word("role", {"user", "assistant", "system"});
+  if (!role) throw FieldError(fields.path("role"), fields.path("role") + " is missing: say who speaks");
+  const RequestJson* const content = fields.any("content");
+  const std::string place = fields.path("content");
+  if (content == nullptr) throw FieldError(place, place + " is missing");
+  if (*role == "user") return read_user_turn(*content, place, to);
+  if (*role == "assistant") return to.push_back(read_assistant_turn(*content, ordered.at("content"), place));
+  to.push_back(message_of_parts(Role::system, read_texts(*content, place)));
+}
+
+void read_turns(Fields& fields, const Json& ordered, std::vector<AskedMessage>& to) {
+  const RequestJson* const list = fields.list("messages");
+  if (list == nullptr || list->empty()) throw FieldError("messages", "messages are missing: give at least one");
+  for (std::size_t i = 0; i < list->size(); ++i)
+    read_turn((*list)[i], ordered.at("messages").at(i), fmt::format("messages[{}]", i), to);
+}
+
+/// Tools that the API's own servers have are left out.
+void read_messages_tools(Fields& fields, const Json& ordered, AskedConversation& to,
+                         std::vector<std::string>& left_out) {
+  const RequestJson* const list = fields.list("tools");
+  for (std::size_t i = 0; list != nullptr && i < list->size(); ++i) {
+    const std::string path = fmt::format("tools[{}]", i);
+    Fields tool(object_at((*list)[i], path), path + ".");
+    const auto type = tool.text("type").value_or("custom");
+    if (type != "custom") {
+      left_out.push_back(fmt::format("tools of the type {} are not there, and left out", brief(type)));
+      continue;
+    }
+    tool.required_object("input_schema");
+    to.tools.push_back({read_tool_name(tool), tool.text("description").value_or(""),
+                        ordered.at("tools").at(i).at("input_schema"), tool.path("input_schema")});
+  }
+}
+
+AskedToolChoice read_messages_choice(Fields& fields) {
+  using Kind = AskedToolChoice::Kind;
+  AskedToolChoice out{.path = "tool_choice.name"};
+  const RequestJson* const choice = fields.object("tool_choice");
+  if (choice == nullptr) return out;
+  Fields inner(*choice, "tool_choice.");
+  const auto type = inner.word("type", {"auto", "any", "tool", "none"});
+  if (!type) throw FieldError("tool_choice.type", "tool_choice.type is missing: auto, any, tool or none");
+  out.may_be_several = !inner.is_set("disable_parallel_tool_use");
+  if (*type == "any") out.kind = Kind::required;
+  if (*type == "none") out.kind = Kind::none;
+  if (*type == "tool") {
+    out.kind = Kind::named;
+    out.name = read_tool_name(inner);
+  }
+  return out;
+}
+
+/// Whether the model thinks before it answers.
+AskedThinking read_thinking(Fields& fields) {
+  const RequestJson* const thinking = fields.object("thinking");
+  if (thinking == nullptr) return {};
+  Fields inner(*thinking, "thinking.");
+  const std::string type = inner.required_text("type");
+  AskedThinking out{.wanted = type != "disabled"};
+  if (const auto budget = inner.integer("budget_tokens", 0, std::numeric_limits<int>::max()))
+    out.budget = static_cast<int>(*budget);
+  return out;
+}
+
+std::vector<std::string> read_stop_sequences(Fields& fields) {
+  std::vector<std::string> out;
+  const RequestJson* const list = fields.list("stop_sequences");
+  for (std::size_t i = 0; list != nullptr && i < list->size(); ++i)
+    out.push_back(text_at((*list)[i], fmt::format("stop_sequences[{}]", i)));
+  std::erase(out, "");
+  return out;
+}
+
+/// The grammar of an answer whose form is asked for; empty: any.
+std::string read_output_format(const RequestBody& body) {
+  const RequestJson* const config = body.fields.object("output_config");
+  if (config == nullptr) return {};
+  Fields inner(*config, "output_config.");
+  const RequestJson* const format = inner.object("format");
+  if (format == nullptr) return {};
+  Fields form(*format, "output_config.format.");
+  if (form.required_text("type") != "json_schema")
+    throw FieldError(form.path("type"), form.path("type") + " must be json_schema");
+  form.required_object("schema");
+  const Json ordered = fields_in_order(body.text, body.json, {"output_config"});
+  return grammar_of_schema(ordered.at("output_config").at("format").at("schema"), form.path("schema"));
+}
+
+/// An answer goes on with a last message of the assistant that is nothing but text.
+AskedEnd end_of(const Message& last) {
+  const bool is_begun = last.role == Role::assistant && last.calls.empty() && !last.content.empty();
+  return is_begun ? AskedEnd::continued : AskedEnd::answer;
+}
+
+}  // namespace
+
+ConversationRequest read_messages_conversation(const RequestBody& body) {
+  const Json ordered = fields_in_order(body.text, body.json, {"messages", "tools"});
+  AskedConversation out;
+  std::vector<std::string> left_out;
+  read_system(body.fields, out.messages);
+  read_turns(body.fields, ordered, out.messages);
+  read_messages_tools(body.fields, ordered, out, left_out);
+  out.choice = read_messages_choice(body.fields);
+  out.thinking = read_thinking(body.fields);
+  out.end = end_of(out.messages.back().said);
+  return conversation_of(std::move(out), "messages", std::move(left_out));
+}
+
+AnswerRequest read_messages_body(const RequestBody& body, const RequestTerms& terms) {
+  Fields& fields = body.fields;
+  AnswerRequest out;
+  out.form.stream = fields.is_set("stream");
+  read_sharing(fields, out.form);
+  out.generate = read_generation(fields, out.form, terms.defaults, terms.model.info());
+  if (auto stops = read_stop_sequences(fields); !stops.empty()) out.generate.stop = std::move(stops);
+  out.generate.grammar = read_output_format(body);
+  out.asked = read_messages_conversation(body);
+  read_without_effect(fields);
+  return out;
+}
+
+}  // namespace winnow::server

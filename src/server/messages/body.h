@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "server/answers/request.h"
+
+namespace winnow::server {
+
+/// Reads the body of a request for a message. Throws ApiError.
+AnswerRequest read_messages_body(const RequestBody& body, const RequestTerms& terms);
+
+/// Its part that makes the prompt: `system`, `messages`, `tools`, `tool_choice`. Throws ApiError.
+ConversationRequest read_messages_conversation(const RequestBody& body);
+
+}  // namespace winnow::server
