@@ -42,6 +42,9 @@ std::string shared_by(const AnswerForm& form, const Asker& asker) {
   return digest_of(form.cache_salt ? "salt " + *form.cache_salt : "key " + asker.key);
 }
 
+/// What an answer has again is put into each of its events, and is kept until it has ended.
+std::size_t bytes_of_repeated(const Json& repeated) { return 2 * text_of(repeated).size(); }
+
 /// A share of a short prompt may be less than its method works with: as a stage, the prompt gets what that needs.
 void raise_share(Request& request) {
   const bool is_share = request.keep.budget && request.keep.budget->unit() == Budget::Unit::percent;
@@ -173,7 +176,7 @@ void Asking::go_on(Asked& asked) {
     if (plan.form.echo) plan.echoed.push_back(prompt.prompt.text);
     requests.push_back(request_for(asked, std::move(prompt)));
   }
-  std::size_t bytes = 0;
+  std::size_t bytes = bytes_of_repeated(plan.repeated);
   for (const auto& request : requests) bytes += bytes_of(request);
   asked.share->hold(bytes);
   asked.to = holding(asked.share, asked.to);
@@ -183,9 +186,12 @@ void Asking::go_on(Asked& asked) {
   asked.to->on_gone([&engine = room_.engine, ticket] { engine.cancel(ticket); });
 }
 
-std::vector<StagedPrompt> Asking::tokens_of(Asked& asked) const {
+std::vector<StagedPrompt> Asking::tokens_of(Asked& asked) const try {
   if (auto* const conversation = asked.request.conversation()) return {tokens_of(asked, std::move(*conversation))};
   return tokens_of(asked, std::get<PromptsRequest>(asked.request.asked));
+} catch (PromptTooLong& error) {
+  if (asked.request.form.stream) error.set_for_stream();
+  throw;
 }
 
 StagedPrompt Asking::tokens_of(Asked& asked, ConversationRequest conversation) const {

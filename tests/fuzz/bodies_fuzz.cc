@@ -63,13 +63,14 @@ void check_stream(std::string_view stream) {
 }
 
 void check_reply(const HttpReply& reply) {
+  if (reply.type == "text/event-stream") return check_stream(reply.body);
   const bool is_known = reply.status == 200 || reply.status == 400 || reply.status == 429 || reply.status == 501;
   if (!is_known || !nlohmann::json::accept(reply.body)) std::abort();
 }
 
 std::string path_of(std::string_view line) {
   for (const char* const path : {"/v1/completions", "/v1/chat/completions", "/v1/messages", "/v1/messages/count_tokens",
-                                 "/tokenize", "/detokenize", "/apply-template"}) {
+                                 "/v1/responses", "/tokenize", "/detokenize", "/apply-template"}) {
     if (line == path) return path;
   }
   return "/v1/chat/completions";

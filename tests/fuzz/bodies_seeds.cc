@@ -21,14 +21,28 @@ void winnow::test::write_seeds(const std::filesystem::path& folder) {
              R"("tool_choice":"auto","max_tokens":2})");
   const std::string message =
       R"({"system":[{"type":"text","text":"x-anthropic-billing-header: c=1"},{"type":"text","text":"s"}],"messages":[)"
-      R"({"role":"user","content":"a"},{"role":"assistant","content":[{"type":"thinking","thinking":"h","signature":""},)"
+      R"({"role":"user","content":"a"},{"role":"assistant","content":[{"type":"thinking","thinking":"h"},)"
       R"({"type":"text","text":"b"},{"type":"tool_use","id":"t","name":"f","input":{"z":1,"a":[]}}]},{"role":"user",)"
-      R"("content":[{"type":"tool_result","tool_use_id":"t","is_error":true,"content":[{"type":"text","text":"c"}]}]}],)"
+      R"("content":[{"type":"tool_result","tool_use_id":"t","is_error":true,"content":"c"}]}],)"
       R"("tools":[{"name":"f","description":"d","input_schema":{"type":"object"}},{"type":"web_search","name":"w"}],)"
       R"("tool_choice":{"type":"auto","disable_parallel_tool_use":true},"max_tokens":2,"stop_sequences":["x"],)"
       R"("thinking":{"type":"enabled","budget_tokens":9},"metadata":{"user_id":"u"},"stream":true,"top_k":3})";
   write_seed(folder / "message", "/v1/messages\n" + message);
   write_seed(folder / "count", "/v1/messages/count_tokens\n" + message);
+  write_seed(
+      folder / "response",
+      "/v1/responses\n"
+      R"({"instructions":"s","input":[{"role":"user","content":[{"type":"input_text","text":"a"}]},)"
+      R"({"type":"reasoning","summary":[{"type":"summary_text","text":"h"}],"content":[]},{"type":"message",)"
+      R"("role":"assistant","content":[{"type":"output_text","text":"b"}]},{"type":"function_call","call_id":"t",)"
+      R"("name":"f","arguments":"{}"},{"type":"function_call_output","call_id":"t","output":"c"},{"type":"other"}],)"
+      R"("tools":[{"type":"function","name":"f","parameters":{"type":"object"}},{"type":"custom","name":"w"}],)"
+      R"("tool_choice":{"type":"allowed_tools","mode":"auto","tools":[{"type":"function","name":"f"}]},)"
+      R"("parallel_tool_calls":false,"max_output_tokens":2,"include":["message.output_text.logprobs"],)"
+      R"("top_logprobs":1,"reasoning":{"effort":"low"},"store":true,"metadata":{"a":"b"},"stream":true})");
+  write_seed(folder / "response-text",
+             "/v1/responses\n"
+             R"({"input":"a","max_output_tokens":2,"text":{"format":{"type":"json_schema","schema":{"enum":[1]}}}})");
   write_seed(folder / "begun",
              "/v1/messages\n"
              R"({"messages":[{"role":"user","content":"a"},{"role":"assistant","content":"b"}],"max_tokens":2,)"

@@ -11,7 +11,7 @@ from program import ADDRESS_SANITIZED
 from service import Server, sentence
 
 CHAT, COMPLETION, TOKENIZE, DOCUMENTS = "/v1/chat/completions", "/v1/completions", "/tokenize", "/v1/documents"
-MESSAGES = "/v1/messages"
+MESSAGES, RESPONSES = "/v1/messages", "/v1/responses"
 GUIDE = pathlib.Path(__file__).resolve().parents[2] / "docs/guide/server.md"
 
 
@@ -46,6 +46,8 @@ REQUESTS = {
     ("tools[].function.description", "bytes"): lambda n: tool(description="x" * n),
     ("tools[].description", "bytes"): lambda n: tool_of_messages(description="x" * n),
     ("stop_sequences", "elements"): lambda n: (MESSAGES, {**chat()[1], "stop_sequences": ["x"] * n}),
+    ("input", "elements"): lambda n: (RESPONSES, {"input": [{"role": "user", "content": "a"}] * n, "max_output_tokens": 0}),
+    ("metadata", "members"): lambda n: chat(metadata={f"k{i}": "v" for i in range(n)}),
     ("winnow.documents", "elements"): lambda n: chat(winnow={"documents": ["a"] * n}),
     ("tags", "elements"): lambda n: (DOCUMENTS, {"name": "a", "text": "b", "tags": ["x"] * n}),
 }

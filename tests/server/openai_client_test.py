@@ -2,6 +2,7 @@
 """OpenAI's client for Python against the server. ctest runs this file once for each major version of the client."""
 
 import asyncio
+import json
 import pathlib
 import subprocess
 import sys
@@ -210,3 +211,58 @@ def test_the_example_of_the_readme(server, tmp_path):
         lines = server.ask("GET", "/metrics")[2].decode().splitlines()
         found.append(float(next(line.split()[1] for line in lines if line.startswith("vllm:prefix_cache_hits_total{"))))
     assert found[1] > found[0]
+
+
+TOWN = {"type": "object", "properties": {"town": {"enum": ["Kyiv", "Lviv"]}}, "required": ["town"], "additionalProperties": False}
+TOOL = {"type": "function", "name": "get_weather", "description": "Tells the weather.", "parameters": TOWN, "strict": True}
+
+
+def respond(client, **more):
+    return client.responses.create(**{"model": "tiny", "input": "hello there", "max_output_tokens": 12, "temperature": 0, "extra_body": {"ignore_eos": True}, **more})
+
+
+def test_a_response_and_its_usage(client):
+    response = respond(client, instructions="Be brief.", store=False)
+    (message,) = response.output
+    assert message.type == "message" and message.role == "assistant" and response.output_text
+    assert response.status == "incomplete" and response.incomplete_details.reason == "max_output_tokens"
+    assert response.usage.output_tokens == 12 and response.usage.total_tokens == 12 + response.usage.input_tokens
+
+
+def test_a_stream_of_a_response(client):
+    whole = respond(client)
+    with respond(client, stream=True) as stream:
+        events = list(stream)
+    assert [event.sequence_number for event in events] == list(range(len(events)))
+    assert "".join(event.delta for event in events if event.type == "response.output_text.delta") == whole.output_text
+    assert events[-1].type == "response.incomplete" and events[-1].response.output_text == whole.output_text
+
+
+def test_calls_in_a_response(client):
+    asked = {"tools": [TOOL], "tool_choice": "required", "max_output_tokens": 2000, "extra_body": {"top_k": 0, "min_p": 0, "seed": 3}, "temperature": 1.5, "top_p": 1}
+    whole = respond(client, **asked)
+    arguments = [json.loads(call.arguments) for call in whole.output]
+    assert all(call.type == "function_call" and call.name == "get_weather" for call in whole.output) and all(one["town"] in ("Kyiv", "Lviv") for one in arguments)
+    with client.responses.stream(model="tiny", input="hello there", **asked) as stream:
+        events = list(stream)
+        final = stream.get_final_response()
+    assert [json.loads(call.arguments) for call in final.output] == arguments and events[-1].type == "response.completed"
+    outputs = [{"type": "function_call_output", "call_id": call.call_id, "output": "sunny"} for call in whole.output]
+    after = respond(client, input=[{"role": "user", "content": "hello there"}, *[call.to_dict() for call in whole.output], *outputs])
+    assert after.output_text
+
+
+def test_a_response_by_a_schema(client):
+    form = {"type": "json_schema", "name": "town", "schema": TOWN, "strict": True}
+    assert json.loads(respond(client, text={"format": form}, max_output_tokens=200).output_text)["town"] in ("Kyiv", "Lviv")
+
+
+def test_errors_of_responses(small):
+    with pytest.raises(openai.BadRequestError) as refused:
+        respond(small, previous_response_id="resp_1")
+    assert refused.value.param == "previous_response_id"
+    with pytest.raises(openai.BadRequestError) as refused:
+        respond(small, input="words " * 60)
+    assert refused.value.code == "context_length_exceeded"
+    *_, last = respond(small, input="words " * 60, stream=True)
+    assert last.type == "response.failed" and last.response.error.code == "context_length_exceeded"

@@ -6,6 +6,7 @@
 #include "server/messages/surface.h"
 #include "server/openai/errors.h"
 #include "server/openai/surfaces.h"
+#include "server/responses/surface.h"
 
 namespace winnow::server {
 
@@ -14,6 +15,7 @@ const std::vector<Surface>& surfaces() {
       chat_surface(),
       completion_surface(),
       messages_surface(),
+      responses_surface(),
   };
   return kSurfaces;
 }

@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "base/json.h"
 #include "server/messages/errors.h"
 
 namespace winnow::server {
@@ -23,9 +24,14 @@ const char* stop_reason_of(const AnswerEnd& end) {
   return end.has_called ? "tool_use" : "end_turn";
 }
 
+/// A model may write what is no object, or too deep to be told.
 Json input_of(const std::string& arguments) {
-  Json out = Json::parse(arguments, nullptr, false);
-  return out.is_object() ? out : Json::object();
+  try {
+    Json out = parse_json<Json>(arguments);
+    if (out.is_object()) return out;
+  } catch (const JsonError&) {
+  }
+  return Json::object();
 }
 
 Json blocks_of(const AnswerPiece& piece) {

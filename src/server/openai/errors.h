@@ -49,10 +49,14 @@ class PromptTooLong : public ApiError {
 
   std::size_t tokens() const { return tokens_; }
   int context() const { return context_; }
+  /// Whether the answer would have been a stream. Some APIs then tell this error in one.
+  bool is_for_stream() const { return is_for_stream_; }
+  void set_for_stream() { is_for_stream_ = true; }
 
  private:
   std::size_t tokens_;
   int context_;
+  bool is_for_stream_ = false;
 };
 
 /// An error that comes when a request has begun: want of memory is then not the request's fault.

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/responses/body.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/printable.h"
+#include "server/answers/conversation.h"
+#include "server/openai/answer.h"
+#include "server/openai/errors.h"
+#include "server/openai/generation_fields.h"
+#include "server/openai/missing_fields.h"
+#include "server/responses/input.h"
+#include "server/schema/in_order.h"
+#include "server/schema/schema.h"
+
+namespace winnow::server {
+
+namespace {
+
+/// What needs answers that are kept is refused: an answer without what was said before would be another one.
+void refuse_memory(Fields& fields) {
+  const auto refuse = [](const char* name, const char* instead) {
+    throw FieldError(name, fmt::format("{} is not possible: {}", name, instead));
+  };
+  if (fields.any("previous_response_id") != nullptr)
+    refuse("previous_response_id", "no response is stored, send the whole conversation as input");
+  if (fields.any("conversation") != nullptr)
+    refuse("conversation", "no conversation is stored here, send all of it as input");
+  if (fields.any("prompt") != nullptr) refuse("prompt", "no prompts are stored, send its text as instructions");
+  if (fields.is_set("background")) refuse("background", "an answer that nobody waits for is not stored");
+}
+
+/// Functions only: what the API's own servers do is left out.
+void read_response_tools(const RequestBody& body, AskedConversation& to, std::vector<std::string>& left_out) {
+  const RequestJson* const list = body.fields.list("tools");
+  if (list == nullptr || list->empty()) return;
+  const Json ordered = fields_in_order(body.text, body.json, {"tools"}).at("tools");
+  for (std::size_t i = 0; i < list->size(); ++i) {
+    const std::string path = fmt::format("tools[{}]", i);
+    Fields tool(object_at((*list)[i], path), path + ".");
+    const std::string type = tool.required_text("type");
+    if (type != "function") {
+      left_out.push_back(fmt::format("tools of the type {} are not there, and left out", brief(type)));
+      continue;
+    }
+    const bool has_parameters = tool.object("parameters") != nullptr;
+    to.tools.push_back({read_tool_name(tool), tool.text("description").value_or(""),
+                        has_parameters ? ordered.at(i).at("parameters") : Json{{"type", "object"}},
+                        tool.path("parameters")});
+  }
+}
+
+/// Leaves the tools that the answer may call.
+void keep_allowed(Fields& choice, AskedConversation& to) {
+  std::vector<std::string> names;
+  const RequestJson* const list = choice.list("tools");
+  for (std::size_t i = 0; list != nullptr && i < list->size(); ++i) {
+    const std::string path = fmt::format("tool_choice.tools[{}]", i);
+    Fields tool(object_at((*list)[i], path), path + ".");
+    if (tool.required_text("type") == "function") names.push_back(read_tool_name(tool));
+  }
+  std::erase_if(to.tools, [&names](const AskedTool& tool) { return std::ranges::count(names, tool.name) == 0; });
+  if (choice.word("mode", {"auto", "required"}) == "required") to.choice.kind = AskedToolChoice::Kind::required;
+}
+
+void read_response_choice(Fields& fields, AskedConversation& to) {
+  using Kind = AskedToolChoice::Kind;
+  to.choice.may_be_several = fields.boolean("parallel_tool_calls").value_or(true);
+  const RequestJson* const choice = fields.any("tool_choice");
+  if (choice == nullptr) return;
+  if (!choice->is_object()) {
+    const auto word = fields.word("tool_choice", {"none", "auto", "required"});
+    to.choice.kind = word == "none" ? Kind::none : word == "required" ? Kind::required : Kind::automatic;
+    return;
+  }
+  Fields inner(*choice, "tool_choice.");
+  const auto type = inner.word("type", {"function", "allowed_tools"});
+  if (!type) throw FieldError("tool_choice.type", "tool_choice.type is missing: function or allowed_tools");
+  if (*type == "allowed_tools") return keep_allowed(inner, to);
+  to.choice = {Kind::named, read_tool_name(inner), false, "tool_choice.name"};
+}
+
+AskedThinking read_effort(Fields& fields) {
+  const RequestJson* const reasoning = fields.object("reasoning");
+  if (reasoning == nullptr) return {};
+  Fields inner(*reasoning, "reasoning.");
+  const auto effort = inner.text("effort");
+  return {.wanted = effort ? std::optional(*effort != "none") : std::nullopt};
+}
+
+/// The grammar of `text.format`; empty: any text.
+std::string read_text_format(const RequestBody& body) {
+  const RequestJson* const text = body.fields.object("text");
+  if (text == nullptr) return {};
+  Fields inner(*text, "text.");
+  const RequestJson* const format = inner.object("format");
+  if (format == nullptr) return {};
+  Fields form(*format, "text.format.");
+  const auto type = form.word("type", {"text", "json_object", "json_schema"});
+  if (!type) throw FieldError(form.path("type"), form.path("type") + " is missing: text, json_object or json_schema");
+  if (*type == "text") return {};
+  if (*type == "json_object") return grammar_of_objects();
+  form.required_object("schema");
+  const Json ordered = fields_in_order(body.text, body.json, {"text"});
+  return grammar_of_schema(ordered.at("text").at("format").at("schema"), form.path("schema"));
+}
+
+/// Log probabilities come where `include` names them.
+std::optional<int> read_response_alternatives(Fields& fields) {
+  const auto count = fields.integer("top_logprobs", 0, 20);
+  const RequestJson* const include = fields.list("include");
+  for (std::size_t i = 0; include != nullptr && i < include->size(); ++i) {
+    if (text_at((*include)[i], fmt::format("include[{}]", i)) == "message.output_text.logprobs")
+      return static_cast<int>(count.value_or(0));
+  }
+  return std::nullopt;
+}
+
+/// Fields that the answer has again, where the request has them.
+Json repeated_of(const RequestJson& request) {
+  Json out = Json::object();
+  for (const char* const name : {"max_output_tokens", "metadata", "parallel_tool_calls", "temperature", "top_p"}) {
+    const auto found = request.find(name);
+    if (found != request.end() && !found->is_null()) out[name] = *found;
+  }
+  return out;
+}
+
+}  // namespace
+
+AnswerRequest read_responses_body(const RequestBody& body, const RequestTerms& terms) {
+  Fields& fields = body.fields;
+  refuse_memory(fields);
+  AnswerRequest out;
+  out.form.stream = fields.is_set("stream");
+  out.form.alternatives = read_response_alternatives(fields);
+  read_sharing(fields, out.form);
+  out.generate = read_generation(fields, out.form, terms.defaults, terms.model.info());
+  if (const auto most = fields.integer("max_output_tokens", 0, std::numeric_limits<int>::max()))
+    out.generate.max_tokens = static_cast<int>(*most);
+  out.generate.grammar = read_text_format(body);
+  AskedConversation conversation;
+  std::vector<std::string> left_out;
+  conversation.messages = read_input(fields, left_out);
+  read_response_tools(body, conversation, left_out);
+  read_response_choice(fields, conversation);
+  conversation.thinking = read_effort(fields);
+  out.asked = conversation_of(std::move(conversation), "input", std::move(left_out));
+  read_without_effect(fields);
+  for (const char* const name : {"truncation", "stream_options", "max_tool_calls"}) fields.any(name);
+  out.repeated = repeated_of(body.json);
+  return out;
+}
+
+}  // namespace winnow::server

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "server/answers/request.h"
+
+namespace winnow::server {
+
+/// Reads the body of a request for a response. Throws ApiError.
+AnswerRequest read_responses_body(const RequestBody& body, const RequestTerms& terms);
+
+}  // namespace winnow::server

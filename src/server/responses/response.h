@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "server/openai/answer.h"
+
+namespace winnow::server {
+
+/// The object `response` without an output. `repeated` are fields of the request that it has again.
+Json response_json(const AnswerHead& head, const char* status, const Json& repeated);
+
+}  // namespace winnow::server

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "server/answers/events.h"
+#include "server/answers/plan.h"
+#include "server/http/message.h"
+#include "server/openai/answer.h"
+#include "winnow/model.h"
+
+namespace winnow::server {
+
+/// Tells an answer as a response with items of output. A stream has the same items as they come about, and ends with
+/// the response.
+class ResponseWriter : public AnswerWriter {
+ public:
+  ResponseWriter(std::shared_ptr<const Model> model, AnswerPlan plan, std::shared_ptr<Responder> to)
+      : model_(std::move(model)), plan_(std::move(plan)), to_(std::move(to)) {}
+
+  void refused(const std::exception_ptr& why) override;
+  void begun() override;
+  void goes_on() override;
+  void piece(int choice, AnswerPiece piece, const AnswerCost& now) override;
+  void ended(int choice, const AnswerEnd& end, const AnswerCost& now) override;
+  void finished(const AnswerCost& cost) override;
+  void failed(const std::exception_ptr& error) override;
+
+ private:
+  enum class Item : std::uint8_t { reasoning, message, call };
+
+  Json response(const char* status) const;
+  /// Tells an event of a stream; `fields` come after its type.
+  void tell(const char* type, Json fields);
+  /// Tells an event of the item that is open.
+  void tell_of_item(const char* type, Json fields);
+  void open(Item kind, Json item);
+  void open_text(Item kind);
+  void close(const char* status);
+  void close_text();
+  void add_text(const std::string& text, std::span<const GeneratedToken> tokens);
+  void add_call(const CallPiece& call);
+  Json& item() { return output_.back(); }
+  Json& part() { return item()["content"][0]; }
+
+  std::shared_ptr<const Model> model_;
+  AnswerPlan plan_;
+  std::shared_ptr<Responder> to_;
+  Json output_ = Json::array();
+  std::optional<Item> open_;
+  AnswerEnd end_;
+  std::size_t events_ = 0;
+};
+
+}  // namespace winnow::server
