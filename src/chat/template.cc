@@ -2,6 +2,7 @@
 #include "chat/template.h"
 
 #include <chat.h>
+#include <log.h>
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
@@ -9,6 +10,7 @@
 #include <string_view>
 #include <utility>
 
+#include "chat/answer_parser.h"
 #include "chat/bounds.h"
 #include "chat/nesting.h"
 #include "chat/placement.h"
@@ -22,7 +24,11 @@ common_chat_tool_choice choice_of(ToolChoice choice) {
   return choice == ToolChoice::none ? COMMON_CHAT_TOOL_CHOICE_NONE : COMMON_CHAT_TOOL_CHOICE_AUTO;
 }
 
-common_chat_msg message_of(const Message& message) {
+common_reasoning_format reasoning_of(Reasoning reasoning) {
+  return reasoning == Reasoning::apart ? COMMON_REASONING_FORMAT_AUTO : COMMON_REASONING_FORMAT_NONE;
+}
+
+common_chat_msg said_of(const Message& message) {
   common_chat_msg out;
   out.role = name_of(message.role);
   out.content = message.content;
@@ -37,13 +43,16 @@ common_chat_msg message_of(const Message& message) {
 
 common_chat_templates_inputs inputs_of(const Input& input) {
   common_chat_templates_inputs out;
-  for (const auto& message : input.messages) out.messages.push_back(message_of(message));
+  for (const auto& message : input.messages) out.messages.push_back(said_of(message));
   for (const auto& tool : input.tools) out.tools.push_back({tool.name, tool.description, tool.parameters});
   out.tool_choice = choice_of(input.tool_choice);
   out.add_generation_prompt = input.ending == Ending::answer;
   if (input.ending == Ending::continued) out.continue_final_message = COMMON_CHAT_CONTINUATION_AUTO;
   out.enable_thinking = input.thinking == Thinking::on;
   out.chat_template_kwargs = input.variables;
+  out.parallel_tool_calls = input.calls == Calls::parallel;
+  out.reasoning_format = reasoning_of(input.reasoning);
+  out.json_schema = input.schema;
   return out;
 }
 
@@ -56,6 +65,7 @@ void check_input(const std::string& name, const Input& input) {
       throw TemplateError(fmt::format("{}: {} is no variable of one's own", name, variable));
     check_json_nesting(fmt::format("the chat template's variable {}", variable), value);
   }
+  check_json_nesting("the schema of the answer", input.schema);
   for (const auto& tool : input.tools)
     check_json_nesting(fmt::format("the schema of the function {}", tool.name), tool.parameters);
   for (const auto& message : input.messages) {
@@ -101,6 +111,9 @@ struct Template::Impl {
 Template::Template(std::string name, const std::string& source, const std::string& bos, const std::string& eos)
     : impl_(std::make_unique<Impl>()) {
   impl_->name = std::move(name);
+  // The library logs answers that it cannot read, and errors that are thrown as well.
+  static const bool is_quiet = (common_log_set_verbosity_thold(-1), true);
+  static_cast<void>(is_quiet);
   if (source.empty()) throw TemplateError(impl_->name + ": there is no chat template");
   bounded(impl_->name, "read", source.size(), [&] {
     check_nesting(impl_->name, source);
@@ -117,12 +130,20 @@ Rendering Template::render(const Input& input) const {
   check_input(impl_->name, input);
   auto inputs = inputs_of(input);
   inputs.renderings = &renderings;
-  std::string prompt;
-  bounded(impl_->name, "run", size_of(input),
-          [&] { prompt = common_chat_templates_apply(impl_->templates.get(), inputs).prompt; });
+  common_chat_params params;
+  Rendering out;
+  bounded(impl_->name, "run", size_of(input), [&] {
+    params = common_chat_templates_apply(impl_->templates.get(), inputs);
+    out.answer = format_of(params, inputs.reasoning_format, input.ending == Ending::continued);
+  });
   if (renderings.empty()) throw TemplateError(impl_->name + ": the chat template has written nothing");
-  Rendering out{marked(renderings.front(), prompt, input), {}};
+  out.text = marked(renderings.front(), params.prompt, input);
   out.messages = places_of(input.messages, out.text);
+  if (!input.grammar.empty() && input.tools.empty()) {
+    out.answer.grammar = input.grammar;
+    out.answer.triggers.clear();
+    out.answer.prefix.clear();
+  }
   return out;
 }
 

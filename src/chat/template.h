@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "chat/answer_format.h"
 #include "model/marked_text.h"
 #include "winnow/conversation.h"
 #include "winnow/error.h"
@@ -35,6 +36,12 @@ enum class Ending : std::uint8_t { answer, nothing, continued };
 /// Whether the model thinks before it answers, where its template has a choice.
 enum class Thinking : std::uint8_t { on, off };
 
+/// Whether an answer may have several calls.
+enum class Calls : std::uint8_t { one, parallel };
+
+/// Where the model's thinking goes when an answer is read.
+enum class Reasoning : std::uint8_t { apart, in_content };
+
 /// What a template is run with.
 struct Input {
   std::span<const Message> messages;
@@ -42,13 +49,18 @@ struct Input {
   ToolChoice tool_choice = ToolChoice::automatic;
   Ending ending = Ending::answer;
   Thinking thinking = Thinking::on;
-  std::map<std::string, std::string> variables;  ///< JSON values by the names that the template knows
+  std::map<std::string, std::string> variables = {};  ///< JSON values by the names that the template knows
+  Calls calls = Calls::parallel;
+  Reasoning reasoning = Reasoning::apart;
+  std::string schema = {};   ///< JSON Schema of the content; empty: it is free
+  std::string grammar = {};  ///< GBNF of the whole answer, if there are no tools; empty: it is free
 };
 
 /// What a template has written.
 struct Rendering {
   model::MarkedText text;
   std::vector<std::size_t> messages;  ///< byte at which the content of each message begins in the text; kNowhere: empty
+  AnswerFormat answer;                ///< to this prompt
 };
 
 /// A chat template in Jinja, run by llama.cpp's library. Immutable, shared by threads.

@@ -44,6 +44,37 @@ const Template& template_of(const Json& asked) {
   return read.emplace(key, Template("test", source, bos, eos)).first->second;
 }
 
+Json json_of(const winnow::Message& message) {
+  Json calls = Json::array();
+  for (const auto& call : message.calls)
+    calls.push_back({{"id", call.id}, {"name", call.name}, {"arguments", call.arguments}});
+  return {{"content", message.content}, {"reasoning", message.reasoning}, {"calls", calls}};
+}
+
+Json json_of(const winnow::chat::Delta& delta) {
+  Json calls = Json::array();
+  for (const auto& call : delta.calls) {
+    calls.push_back(
+        {{"index", call.index}, {"id", call.more.id}, {"name", call.more.name}, {"arguments", call.more.arguments}});
+  }
+  return {{"content", delta.content}, {"reasoning", delta.reasoning}, {"calls", calls}};
+}
+
+/// An answer that came in chunks: as a whole, and by its deltas.
+Json read(const winnow::chat::AnswerFormat& format, const Json& chunks) {
+  winnow::chat::AnswerReader reader(format);
+  std::string text;
+  Json deltas = Json::array();
+  for (const auto& chunk : chunks) {
+    std::string bytes;
+    for (const auto& byte : chunk) bytes += static_cast<char>(byte.get<int>());
+    text += bytes;
+    deltas.push_back(json_of(reader.add(bytes)));
+  }
+  deltas.push_back(json_of(reader.end()));
+  return {{"whole", json_of(format.parse(text))}, {"streamed", json_of(reader.message())}, {"deltas", deltas}};
+}
+
 Json rendered(const Json& asked) {
   std::vector<winnow::Message> messages;
   for (const auto& message : asked.at("messages")) messages.push_back(message_of(message));
@@ -57,10 +88,26 @@ Json rendered(const Json& asked) {
   input.tools = tools;
   if (!asked.at("thinks").get<bool>()) input.thinking = winnow::chat::Thinking::off;
   if (!asked.at("opens_answer").get<bool>()) input.ending = winnow::chat::Ending::nothing;
+  if (asked.value("continued", false)) input.ending = winnow::chat::Ending::continued;
+  if (!asked.at("separates").get<bool>()) input.reasoning = winnow::chat::Reasoning::in_content;
+  input.schema = asked.value("schema", "");
+  for (const auto choice : {"auto", "required", "none"}) {
+    if (asked.value("choice", "auto") == choice) break;
+    input.tool_choice = static_cast<winnow::chat::ToolChoice>(static_cast<int>(input.tool_choice) + 1);
+  }
   const auto out = template_of(asked).render(input);
+  if (asked.contains("chunks")) return read(out.answer, asked.at("chunks"));
   Json stretches = Json::array();
   for (const auto& stretch : out.text.input) stretches.push_back({stretch.begin, stretch.end});
-  return {{"text", out.text.text}, {"input", stretches}};
+  return {{"text", out.text.text},
+          {"input", stretches},
+          {"grammar", out.answer.grammar},
+          {"triggers", out.answer.triggers},
+          {"prefix", out.answer.prefix},
+          {"preserved", out.answer.preserved},
+          {"stops", out.answer.stops},
+          {"thinking_start", out.answer.thinking_start},
+          {"thinking_ends", out.answer.thinking_ends}};
 }
 
 }  // namespace

@@ -10,7 +10,6 @@ import json
 import os
 import pathlib
 import re
-import subprocess
 
 import pytest
 
@@ -18,6 +17,8 @@ jinja2 = pytest.importorskip("jinja2")
 import jinja2.ext  # noqa: E402
 import jinja2.nodes  # noqa: E402
 import jinja2.sandbox  # noqa: E402
+
+import by_winnow  # noqa: E402
 
 
 class Generation(jinja2.ext.Extension):
@@ -147,15 +148,6 @@ def by_transformers(source, messages, opens_answer=True, bos="<s>", eos="</s>", 
     )
 
 
-def with_texts(messages):
-    """The same with arguments of calls as texts, which some templates ask for."""
-    out = json.loads(json.dumps(messages))
-    for message in out:
-        for call in message.get("tool_calls", []):
-            call["function"]["arguments"] = json.dumps(call["function"]["arguments"], ensure_ascii=False)
-    return out
-
-
 def allowed(source, messages, **more):
     """What transformers makes of it, by either form of arguments: a list of texts, and of the reasons for refusals.
 
@@ -163,7 +155,7 @@ def allowed(source, messages, **more):
     """
     texts, errors = [], []
     without = [more] if more.get("tools") else [{**more, "tools": None}, {**more, "tools": jinja2.Undefined()}]
-    for form in (messages, with_texts(messages)):
+    for form in (messages, by_winnow.with_texts(messages)):
         for variables in without:
             try:
                 texts.append(by_transformers(source, form, **variables))
@@ -172,25 +164,11 @@ def allowed(source, messages, **more):
     return texts, errors
 
 
-class Renderer:
-    """Runs templates by winnow."""
-
-    def __init__(self):
-        self.process = subprocess.Popen([os.environ["RENDER"]], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-
-    def __call__(self, source, messages, opens_answer=True, bos="<s>", eos="</s>", tools=None, thinks=True):
-        asked = {"template": source, "messages": with_texts(messages), "opens_answer": opens_answer, "bos": bos, "eos": eos}
-        self.process.stdin.write(json.dumps({**asked, "tools": tools or [], "thinks": thinks}) + "\n")
-        self.process.stdin.flush()
-        return json.loads(self.process.stdout.readline())
-
-
 @pytest.fixture(scope="module")
 def render():
-    renderer = Renderer()
+    renderer = by_winnow.Renderer()
     yield renderer
-    renderer.process.stdin.close()
-    assert renderer.process.wait() == 0
+    assert renderer.close() == 0
 
 
 def is_left_out(came, messages, texts):

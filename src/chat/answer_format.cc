@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "chat/answer_format.h"
+
+#include <utility>
+
+#include "chat/answer_parser.h"
+
+namespace winnow::chat {
+
+namespace {
+
+/// The length at which an answer is read again. A longer one is read less often, so that the time does not grow with
+/// the square of its length; the length does not depend on the chunks.
+constexpr std::size_t after(std::size_t length) { return length + 1 + length / 512; }
+
+/// The same where the text was not of the format: it hardly becomes so.
+constexpr std::size_t after_failure(std::size_t length) { return length + 1 + length / 16; }
+
+bool is_inside_character(char byte) { return (static_cast<unsigned char>(byte) & 0xC0U) == 0x80; }
+
+/// Where what was sent goes on in what has been read: empty if it does not.
+std::string_view rest(const std::string& read, const std::string& sent) {
+  return read.starts_with(sent) ? std::string_view(read).substr(sent.size()) : std::string_view();
+}
+
+}  // namespace
+
+Message AnswerFormat::parse(std::string_view text) const {
+  if (parser != nullptr) {
+    if (auto read = parser->parse(text, Extent::whole)) return std::move(*read);
+  }
+  // What a stream of it would give.
+  AnswerReader reader(*this);
+  reader.add(text);
+  reader.end();
+  return reader.message();
+}
+
+AnswerReader::AnswerReader(AnswerFormat format) : format_(std::move(format)) { sent_.role = Role::assistant; }
+
+Delta AnswerReader::add(std::string_view text) {
+  Delta out;
+  const auto join = [&out](Delta more) {
+    out.reasoning += more.reasoning;
+    out.content += more.content;
+    for (auto& call : more.calls) {
+      if (!out.calls.empty() && out.calls.back().index == call.index) {
+        out.calls.back().more.arguments += call.more.arguments;
+      } else {
+        out.calls.push_back(std::move(call));
+      }
+    }
+  };
+  if (format_.parser == nullptr) {
+    sent_.content += text;
+    return {{}, std::string(text), {}};
+  }
+  text_ += text;
+  while (next_ <= text_.size()) {
+    // The character that begins after the text may not have come yet.
+    while (next_ < text_.size() && is_inside_character(text_[next_])) ++next_;
+    if (next_ == text_.size() && is_inside_character(text_.back())) break;
+    const auto length = next_;
+    next_ = after_failure(length);
+    const auto read = format_.parser->parse(std::string_view(text_).substr(0, length), Extent::partial);
+    if (!read) continue;
+    next_ = after(length);
+    read_ = length;
+    join(advance_to(*read, read->calls.empty() ? 0 : read->calls.size() - 1));
+  }
+  return out;
+}
+
+Delta AnswerReader::end() {
+  if (format_.parser == nullptr) return {};
+  auto read = format_.parser->parse(text_, Extent::whole);
+  if (!read) {
+    // Nothing was sent that the whole text would not begin with, or what cannot be read follows what was.
+    read = sent_;
+    if (sent_ == Message{Role::assistant, sent_.content} && text_.starts_with(sent_.content)) {
+      read->content = text_;
+    } else {
+      read->content += std::string_view(text_).substr(read_);
+    }
+  }
+  return advance_to(*read, read->calls.size());
+}
+
+/// Sends what has come since. Calls before `whole_calls` are complete; the name of one that is not may still grow until
+/// its arguments have begun.
+Delta AnswerReader::advance_to(const Message& read, std::size_t whole_calls) {
+  Delta out{std::string(rest(read.reasoning, sent_.reasoning)), std::string(rest(read.content, sent_.content)), {}};
+  sent_.reasoning += out.reasoning;
+  sent_.content += out.content;
+  for (std::size_t i = 0; i < read.calls.size(); ++i) {
+    const auto& call = read.calls[i];
+    if (i >= sent_.calls.size()) {
+      if (i >= whole_calls && call.arguments.empty()) break;
+      sent_.calls.push_back({call.id, call.name, {}});
+      out.calls.push_back({i, sent_.calls.back()});
+    }
+    const std::string more(rest(call.arguments, sent_.calls[i].arguments));
+    if (more.empty()) continue;
+    if (out.calls.empty() || out.calls.back().index != i) out.calls.push_back({i, {}});
+    out.calls.back().more.arguments += more;
+    sent_.calls[i].arguments += more;
+  }
+  return out;
+}
+
+}  // namespace winnow::chat

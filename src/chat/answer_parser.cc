@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "chat/answer_parser.h"
+
+#include <jinja/limits.h>
+
+#include <limits>
+#include <utility>
+
+namespace winnow::chat {
+
+namespace {
+
+constexpr std::size_t kMostParsed = std::size_t{4} << 20;
+constexpr std::size_t kSteps = 100'000;
+constexpr std::size_t kStepsForByte = 64;
+constexpr std::size_t kDepth = 2000;
+
+Message message_of(common_chat_msg&& read) {
+  Message out{Role::assistant, std::move(read.content)};
+  out.reasoning = std::move(read.reasoning_content);
+  for (auto& call : read.tool_calls)
+    out.calls.push_back({std::move(call.id), std::move(call.name), std::move(call.arguments)});
+  return out;
+}
+
+std::string escaped(std::string_view word) {
+  std::string out;
+  for (const char c : word) {
+    if (std::string_view(R"(.^$|()*+?[]{}\)").find(c) != std::string_view::npos) out += '\\';
+    out += c;
+  }
+  return out;
+}
+
+/// As a regular expression.
+std::string pattern_of(const common_grammar_trigger& trigger) {
+  if (trigger.type == COMMON_GRAMMAR_TRIGGER_TYPE_PATTERN) return trigger.value;
+  if (trigger.type == COMMON_GRAMMAR_TRIGGER_TYPE_PATTERN_FULL) return "^(?:" + trigger.value + ")$";
+  return escaped(trigger.value);
+}
+
+void remove_prefix(std::string& text, const std::string& prefix) {
+  if (text.starts_with(prefix)) text.erase(0, prefix.size());
+}
+
+}  // namespace
+
+std::optional<Message> AnswerFormat::Parser::parse(std::string_view text, Extent extent) const {
+  if (text.size() > kMostParsed) return std::nullopt;
+  // A model's file is not trusted, and so are its answers: some formats are read again and again from their beginning.
+  jinja::limits limits(kSteps + kStepsForByte * text.size(), std::numeric_limits<std::size_t>::max(),
+                       std::numeric_limits<std::size_t>::max(), kDepth);
+  const jinja::limits_scope scope(limits);
+  try {
+    auto out = message_of(common_chat_parse(std::string(text), extent == Extent::partial, params));
+    remove_prefix(out.reasoning, begun.reasoning);
+    remove_prefix(out.content, begun.content);
+    return out;
+  } catch (const jinja::limit_exceeded&) {
+    return std::nullopt;
+  } catch (const std::exception&) {
+    return std::nullopt;
+  }
+}
+
+AnswerFormat format_of(const common_chat_params& params, common_reasoning_format reasoning, bool continued) {
+  AnswerFormat out;
+  if (params.grammar_lazy) {
+    for (const auto& trigger : params.grammar_triggers) out.triggers.push_back(pattern_of(trigger));
+  }
+  // A lazy grammar that nothing begins demands nothing.
+  if (!params.grammar_lazy || !out.triggers.empty()) out.grammar = params.grammar;
+  if (!out.grammar.empty() && out.triggers.empty()) out.prefix = params.generation_prompt;
+  out.preserved = params.preserved_tokens;
+  out.stops = params.additional_stops;
+  out.thinking_start = params.thinking_start_tag;
+  out.thinking_ends = params.thinking_end_tags;
+
+  AnswerFormat::Parser parser{common_chat_parser_params(params)};
+  parser.params.reasoning_format = reasoning;
+  parser.params.is_continuation = continued;
+  if (!params.parser.empty()) parser.params.parser.load(params.parser);
+  if (continued) parser.begun = parser.parse("", Extent::partial).value_or(Message{Role::assistant, {}});
+  out.parser = std::make_shared<const AnswerFormat::Parser>(std::move(parser));
+  return out;
+}
+
+}  // namespace winnow::chat

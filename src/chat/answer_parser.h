@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chat.h>
+
+#include <optional>
+#include <string>
+
+#include "chat/answer_format.h"
+
+namespace winnow::chat {
+
+enum class Extent : std::uint8_t { whole, partial };
+
+/// llama.cpp's parser of answers to one prompt. Shared by threads.
+struct AnswerFormat::Parser {
+  common_chat_parser_params params;
+  Message begun = {};  ///< what the prompt already has of the answer
+
+  /// The message of a text without what the prompt has. None: the text is not of the format, or too long to be read.
+  std::optional<Message> parse(std::string_view text, Extent extent) const;
+};
+
+/// What llama.cpp says about the answers to a prompt. `continued`: the prompt has the beginning of the answer.
+AnswerFormat format_of(const common_chat_params& params, common_reasoning_format reasoning, bool continued);
+
+}  // namespace winnow::chat

@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Answers in the format of a template are read back as the messages that the template has written.
+
+RENDER=PROGRAM TEMPLATES=FOLDER name the program that runs templates and reads answers (render.cc), and llama.cpp's
+collection of templates.
+"""
+
+import json
+import os
+import pathlib
+import random
+
+import pytest
+
+import by_winnow
+
+TEMPLATES = sorted(pathlib.Path(os.environ["TEMPLATES"]).glob("*.jinja"))
+
+
+def tool(name, **properties):
+    parameters = {"type": "object", "properties": properties, "required": list(properties)}
+    return {"type": "function", "function": {"name": name, "description": f"It does {name}.", "parameters": parameters}}
+
+
+TOOLS = [
+    tool("get_weather", city={"type": "string", "description": "Its name"}, days={"type": "integer", "description": "How many"}),
+    tool("note", text={"type": "string", "description": "Words"}),
+]
+
+
+def call(number, name, **arguments):
+    return {"id": f"call0000{number}", "type": "function", "function": {"name": name, "arguments": arguments}}
+
+
+ANSWERS = {
+    "content": {"content": "It rains: 3 < 4 — «да» {}."},
+    "thought": {"content": "It rains.", "reasoning_content": "The sky\nis grey."},
+    "call": {"content": "", "tool_calls": [call(1, "get_weather", city="Tula", days=2)]},
+    "prose-call": {"content": "I look.", "tool_calls": [call(1, "note", text='He said: "no\n</x>"')]},
+    "thought-call": {"content": "", "reasoning_content": "I must look.", "tool_calls": [call(1, "get_weather", city="Тула", days=1)]},
+    "calls": {"content": "", "tool_calls": [call(1, "get_weather", city="Tula", days=2), call(2, "note", text="x")]},
+}
+QUESTION = [{"role": "user", "content": "How is the weather?"}]
+
+
+@pytest.fixture(scope="module")
+def winnow():
+    renderer = by_winnow.Renderer()
+    yield renderer
+    assert renderer.close() == 0
+
+
+def bytes_of(text):
+    return list(text.encode())
+
+
+def cut(text, generator):
+    """Random chunks, of bytes."""
+    data, chunks = bytes_of(text), []
+    while data:
+        n = min(generator.choice([1, 1, 2, 3, 5, 8, 50]), len(data))
+        chunks.append(data[:n])
+        data = data[n:]
+    return chunks
+
+
+def read(winnow, source, text, chunks=None, **more):
+    return winnow(source, QUESTION, tools=more.pop("tools", TOOLS), chunks=chunks or [bytes_of(text)], **more)
+
+
+def written(winnow, source, answer):
+    """What the template writes of an answer after what it asks with; none where it does not put it there."""
+    asked = winnow(source, QUESTION, tools=TOOLS)
+    done = winnow(source, [*QUESTION, {"role": "assistant", **answer}], opens_answer=False, tools=TOOLS)
+    if "text" not in asked or "text" not in done or not done["text"].startswith(asked["text"]):
+        return None
+    return done["text"][len(asked["text"]) :]
+
+
+def total(deltas):
+    """The message that a client puts together."""
+    out = {"content": "", "reasoning": "", "calls": []}
+    for delta in deltas:
+        out["content"] += delta["content"]
+        out["reasoning"] += delta["reasoning"]
+        for part in delta["calls"]:
+            if part["index"] == len(out["calls"]):
+                out["calls"].append({"id": "", "name": "", "arguments": ""})
+            at = out["calls"][part["index"]]
+            for key in at:
+                at[key] += part[key]
+    return out
+
+
+def is_there(winnow, source, answer):
+    """What an answer holds as the template writes it, and the text without what ends it; none where it is not written."""
+    plain = written(winnow, source, {"content": "What ends it?"})
+    text = written(winnow, source, answer)
+    if plain is None or text is None or "What ends it?" not in plain:
+        return None
+    thought = answer.get("reasoning_content", "")
+    calls = [call["function"] for call in answer.get("tool_calls", [])]
+    kept = {
+        "content": answer["content"] if answer["content"] in text else "",
+        "reasoning": thought if thought in text else "",
+        "calls": [(call["name"], call["arguments"]) for call in calls if call["name"] in text],
+    }
+    return kept, text.removesuffix(plain[plain.index("What ends it?") + len("What ends it?") :])
+
+
+def meant(message):
+    """A message that was read, without white space at the ends and with JSON for what it means."""
+    calls = [(call["name"], json.loads(call["arguments"])) for call in message["calls"]]
+    return {"content": message["content"].strip(), "reasoning": message["reasoning"].strip(), "calls": calls}
+
+
+# Templates whose history is not of the format that llama.cpp reads answers by.
+UNREAD = {
+    "LFM2.5-8B-A1B": ["prose-call"],  # writes a line break in an argument as it is
+    "MiniMax-M1": ["calls"],  # is read with one call only
+    "Mistral-Small-3.2-24B-Instruct-2506": ["call", "prose-call", "thought-call", "calls"],  # llama.cpp knows no [CALL_ID]
+    "NVIDIA-Nemotron-Nano-v2": ["content", "thought", "prose-call"],  # leaves the end of thinking out
+    "google-gemma-4-31B-it": ["prose-call"],  # puts the words after the call
+    "meetkai-functionary-medium-v3.2": ["prose-call", "calls"],  # is read with one call only, before all else
+    "upstage-Solar-Open-100B": ["content", "thought", "calls"],  # is read without what begins the content
+}
+
+
+@pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.stem)
+def test_answers_are_read_as_the_template_writes_them(winnow, path):
+    source = path.read_text()
+    wrong = []
+    for name, answer in ANSWERS.items():
+        if (found := is_there(winnow, source, answer)) is None:
+            continue
+        kept, text = found
+        came = read(winnow, source, text)
+        try:
+            same = meant(came["whole"]) == kept
+        except ValueError:
+            same = False
+        if not same:
+            wrong.append((name, kept, text, came["whole"]))
+    assert [name for name, *_ in wrong] == UNREAD.get(path.stem, []), wrong
+
+
+def test_most_templates_write_what_can_be_read(winnow):
+    """The test above is not about nothing."""
+    calls = sum(bool((found := is_there(winnow, path.read_text(), ANSWERS["call"])) and found[0]["calls"]) for path in TEMPLATES)
+    assert calls > len(TEMPLATES) / 2
+
+
+@pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.stem)
+def test_deltas_together_are_the_message_however_it_is_cut(winnow, path):
+    source = path.read_text()
+    generator = random.Random(path.stem)
+    for answer in ANSWERS.values():
+        if (found := is_there(winnow, source, answer)) is None:
+            continue
+        text = found[1]
+        for damaged in (text, text[: len(text) // 2], text + text, text.replace("{", "[", 1)):
+            at_once = read(winnow, source, damaged)
+            for _ in range(3):
+                came = read(winnow, source, damaged, cut(damaged, generator))
+                assert total(came["deltas"]) == came["streamed"] == at_once["streamed"]
+            if damaged == text:
+                for call in [*at_once["whole"]["calls"], *came["streamed"]["calls"]]:
+                    call["id"] = ""  # some formats have it after the arguments: too late for a stream
+                assert came["streamed"] == at_once["whole"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[" * 100_000,
+        '<tool_call>\n{"name": "note", "arguments": ' + '{"a":' * 50_000,
+        "<tool_call>\n" * 20_000,
+        "<think>" * 20_000,
+        "<" * 100_000,
+        '{"name": "' * 20_000,
+        "\0\x01" * 1000,
+    ],
+    ids=lambda text: text[:20].strip(),
+)
+@pytest.mark.parametrize("stem", ["Qwen-Qwen3-0.6B", "Qwen3-Coder", "openai-gpt-oss-120b", "meta-llama-Llama-3.1-8B-Instruct"])
+def test_hostile_answers_are_read(winnow, stem, text):
+    source = pathlib.Path(os.environ["TEMPLATES"], stem + ".jinja").read_text()
+    came = read(winnow, source, text, chunks=[bytes_of(text[i : i + 4096]) for i in range(0, len(text), 4096)])
+    assert total(came["deltas"]) == came["streamed"]
+
+
+def test_broken_characters_are_content(winnow):
+    source = pathlib.Path(os.environ["TEMPLATES"], "Qwen-Qwen3-0.6B.jinja").read_text()
+    came = read(winnow, source, "", chunks=[[0xD0], [0x94, 0xD0], [0xB0, 0x20, 0xFF], [0x21]], tools=[])
+    assert total(came["deltas"])["content"].startswith("Да ")
+
+
+def test_an_answer_that_goes_on_is_what_is_new(winnow):
+    source = pathlib.Path(os.environ["TEMPLATES"], "Qwen-Qwen2.5-7B-Instruct.jinja").read_text()
+    said = [*QUESTION, {"role": "assistant", "content": "It rains and"}]
+    came = winnow(source, said, chunks=[bytes_of(" it"), bytes_of(" snows.")], continued=True)
+    assert came["whole"]["content"] == came["streamed"]["content"] == total(came["deltas"])["content"] == " it snows."
+
+
+def test_what_is_demanded(winnow):
+    source = pathlib.Path(os.environ["TEMPLATES"], "Qwen-Qwen2.5-7B-Instruct.jinja").read_text()
+    auto = winnow(source, QUESTION, tools=TOOLS)
+    assert auto["triggers"] == ["<tool_call>\n"] and '"get_weather' in auto["grammar"].replace("\\", "") and auto["prefix"] == ""
+    required = winnow(source, QUESTION, tools=TOOLS, choice="required")
+    assert required["grammar"] and not required["triggers"] and required["prefix"] == "<|im_start|>assistant\n"
+    assert winnow(source, QUESTION, tools=TOOLS, choice="none")["grammar"] == ""
+    by_schema = winnow(source, QUESTION, schema='{"type": "object", "properties": {"zzz": {"type": "integer"}}}')
+    assert "zzz" in by_schema["grammar"] and not by_schema["triggers"]
+    thinks = winnow(pathlib.Path(os.environ["TEMPLATES"], "Qwen-Qwen3-0.6B.jinja").read_text(), QUESTION)
+    assert (thinks["thinking_start"], thinks["thinking_ends"]) == ("<think>", ["</think>"])
