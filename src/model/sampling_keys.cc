@@ -14,9 +14,9 @@ namespace winnow::model {
 namespace {
 
 /// Reads keys of numbers, and notes what is wrong with one that cannot be taken.
-class Reader {
+class SamplingReader {
  public:
-  explicit Reader(const ModelFile& file) : keys_(file.gguf(), file.path()) {}
+  explicit SamplingReader(const ModelFile& file) : keys_(file.gguf(), file.path()) {}
 
   std::optional<float> number(llama_model_meta_key key, double least, double most) {
     const auto value = taken([&] { return keys_.number(llama_model_meta_key_str(key), least, most); });
@@ -46,7 +46,7 @@ class Reader {
 }  // namespace
 
 SamplingKeys sampling_keys(const ModelFile& file) {
-  Reader reader(file);
+  SamplingReader reader(file);
   SamplingKeys out;
   auto& choice = out.choice;
   choice.temperature = reader.number(LLAMA_MODEL_META_KEY_SAMPLING_TEMP, 0, 100);
