@@ -65,4 +65,8 @@ std::vector<float> HiddenStates::logits(int of) {
 
 void HiddenStates::logits(RowRange of, std::span<float> out) { executor_.logits(row(of.first), of.count, out.data()); }
 
+void HiddenStates::last_states(RowRange of, std::span<float> out) {
+  executor_.last_states(row(of.first), of.count, out.data());
+}
+
 }  // namespace winnow::engine

@@ -50,6 +50,8 @@ class HiddenStates {
   std::vector<float> logits(int of);
   /// Of several rows, [count][n_vocab].
   void logits(RowRange of, std::span<float> out);
+  /// Rows after the last layer and the final norm, [count][n_embd].
+  void last_states(RowRange of, std::span<float> out);
 
  private:
   network::Executor& executor_;

@@ -115,8 +115,9 @@ std::shared_ptr<const Model> Model::load(const std::string& path, const ModelOpt
   info.weight_type = weights->weight_type();
   info.weight_bytes = weights->bytes();
   const std::size_t most = most_tokens(weights->hparams(), options);
-  return std::shared_ptr<const Model>(new Model(std::make_unique<Impl>(
-      std::move(weights), model::Vocab(file), std::move(info), model::sampling_keys(file), most)));
+  return std::shared_ptr<const Model>(
+      new Model(std::make_unique<Impl>(std::move(weights), model::Vocab(file), std::move(info),
+                                       model::sampling_keys(file), model::read_pooling(file), most)));
 }
 
 Model::Model(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}

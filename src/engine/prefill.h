@@ -96,6 +96,8 @@ class Prefill {
   std::vector<float> logits(std::size_t prompt);
   /// Of some tokens of the shared text, [count][n_vocab].
   void text_logits(RowRange tokens, std::span<float> out) { hidden_.logits(tokens, out); }
+  /// Last hidden states of some tokens of the shared text, after the final norm, [count][n_embd].
+  void text_states(RowRange tokens, std::span<float> out) { hidden_.last_states(tokens, out); }
   /// All of it.
   std::vector<Prefilled> run();
 

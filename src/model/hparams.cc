@@ -24,6 +24,7 @@ constexpr int kMostLayers = 4096;
 constexpr std::string_view kWithoutMeaning[] = {
     ".vocab_size",
     ".tensor_data_layout",
+    ".pooling_type",  // read_pooling()
     ".use_parallel_residual",
     ".rope.scaling.finetuned",
     ".rope.scaling.yarn_beta_fast",

@@ -407,6 +407,18 @@ void Executor::logits(const float* hidden, int n, float* logits) {
   s.check_logits(out);
 }
 
+void Executor::last_states(const float* hidden, int n, float* states) {
+  auto& s = *impl_;
+  const int width = s.weights.hparams().n_embd;
+  ggml_context* const context = s.output_graph.begin();
+  ggml_tensor* const x = s.output_graph.wrap(GGML_TYPE_F32, width, n, const_cast<float*>(hidden));
+  s.output_graph.finish(add_final_norm(context, s.weights, x), n);
+  s.compute(s.output_graph);
+  const std::span out(states, as_size(n) * as_size(width));
+  std::memcpy(out.data(), s.output_graph.result(), out.size_bytes());
+  s.check_logits(out);
+}
+
 void Executor::set_stop(std::function<bool()> stop) { impl_->stop = std::move(stop); }
 
 }  // namespace winnow::network

@@ -87,6 +87,8 @@ class Executor {
 
   /// Logits of rows [n][n_embd] of the last layer's output: [n][n_vocab].
   void logits(const float* hidden, int n, float* logits);
+  /// The final norm of such rows: [n][n_embd].
+  void last_states(const float* hidden, int n, float* states);
 
   /// Asked after every node from the calling thread while a graph runs; true stops it: Interrupted is thrown, and what
   /// the graph was changing (hidden states, what the attention stores) is left half-way.

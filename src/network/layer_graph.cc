@@ -263,9 +263,13 @@ ggml_tensor* add_keys_and_values(ggml_context* context, Linear& products, const 
   return ggml_concat(context, ggml_reshape_2d(context, k, v->ne[0], v->ne[1]), v, 0);
 }
 
+ggml_tensor* add_final_norm(ggml_context* context, const model::Weights& weights, ggml_tensor* hidden) {
+  return norm(context, weights.hparams(), hidden, weights.output_norm());
+}
+
 ggml_tensor* add_output(ggml_context* context, Linear& products, const model::Weights& weights, ggml_tensor* hidden) {
   const auto& h = weights.hparams();
-  ggml_tensor* const x = norm(context, h, hidden, weights.output_norm());
+  ggml_tensor* const x = add_final_norm(context, weights, hidden);
   return capped(context, scaled(context, linear(context, products, weights.output(), x), h.logit_scale), h.final_cap);
 }
 

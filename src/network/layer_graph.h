@@ -41,6 +41,9 @@ ggml_tensor* add_layer(ggml_context* context, Linear& products, const model::Wei
 ggml_tensor* add_keys_and_values(ggml_context* context, Linear& products, const model::Weights& weights, int layer,
                                  ggml_tensor* hidden, ggml_tensor* positions);
 
+/// The final norm: [n_embd, rows].
+ggml_tensor* add_final_norm(ggml_context* context, const model::Weights& weights, ggml_tensor* hidden);
+
 /// The final norm, output matrix, scale and soft cap: logits [n_vocab, rows].
 ggml_tensor* add_output(ggml_context* context, Linear& products, const model::Weights& weights, ggml_tensor* hidden);
 

@@ -287,16 +287,9 @@ std::shared_ptr<AnswerListener> Asking::listener_of(Asked& asked, const AnswerPl
 }
 
 void Asking::name_unknown(const Asked& asked) {
-  for (const auto& name : asked.fields.unread())
-    name_once(fmt::format("the field {} of requests is not known, and ignored", brief(name)));
+  room_.unknown.name(asked.fields);
   if (const auto* const conversation = asked.request.conversation())
-    for (const auto& sentence : conversation->left_out) name_once(sentence);
-}
-
-void Asking::name_once(const std::string& sentence) {
-  constexpr std::size_t kMostNamed = 100;
-  const std::lock_guard lock(named_mutex_);
-  if (named_.size() < kMostNamed && named_.insert(sentence).second) log().info("{}", sentence);
+    for (const auto& sentence : conversation->left_out) room_.unknown.say(sentence);
 }
 
 }  // namespace winnow::server

@@ -16,6 +16,7 @@
 #include "server/kept/finished.h"
 #include "server/metrics/observed.h"
 #include "server/openai/fields.h"
+#include "server/openai/unknown_fields.h"
 #include "server/options.h"
 #include "server/post.h"
 #include "server/request_memory.h"
@@ -34,6 +35,7 @@ struct AskingRoom {
   int context;  ///< tokens
   Observers observers;
   std::shared_ptr<RequestMemory> memory;
+  UnknownFields& unknown;
   FinishedRequests& finished;
   Sessions& sessions;
   Shelf* shelf;            ///< null: there are no documents
@@ -68,11 +70,8 @@ class Asking {
                                               const std::shared_ptr<FinishedRequest>& finished);
   /// Names in the log what of a request is not known.
   void name_unknown(const Asked& asked);
-  void name_once(const std::string& sentence);
 
   AskingRoom room_;
-  std::mutex named_mutex_;
-  std::set<std::string> named_;
 };
 
 }  // namespace winnow::server

@@ -60,6 +60,7 @@ Site::Site(std::shared_ptr<const Model> model, const ServerOptions& options, Eng
   add_text_route("/apply-template", apply_template_route);
   add_kept("/winnow/requests/{}/kept");
   add_sessions("/v1/sessions");
+  add_embeddings();
   documents_.add_to(router_);
   asking_.emplace(
       AskingRoom{.model = served_.model,
@@ -70,11 +71,27 @@ Site::Site(std::shared_ptr<const Model> model, const ServerOptions& options, Eng
                  .context = served_.context,
                  .observers = {*metrics_, *log_},
                  .memory = memory_,
+                 .unknown = unknown_,
                  .finished = finished_,
                  .sessions = sessions_,
                  .shelf = documents_.shelf(),
                  .store_workers = store_workers_,
                  .answer = [this](Responder& to, const Asker& asker, const auto& work) { answer(to, asker, work); }});
+}
+
+void Site::add_embeddings() {
+  embeddings_.emplace(EmbeddingRoom{
+      .model = served_.model,
+      .model_name = served_.name,
+      .context = served_.context,
+      .engine = engine_,
+      .memory = memory_,
+      .observers = {*metrics_, *log_},
+      .unknown = unknown_,
+      .workers = workers_,
+      .asker_of = [this](const HttpHead& head) { return asker_of(head); },
+      .answer = [this](Responder& to, const Asker& asker, const auto& work) { answer(to, asker, work); }});
+  embeddings_->add_to(router_);
 }
 
 void Site::add_about() {

@@ -13,6 +13,7 @@
 #include "server/asking.h"
 #include "server/documents/questions.h"
 #include "server/documents/routes.h"
+#include "server/embeddings/routes.h"
 #include "server/engine_thread.h"
 #include "server/hosts.h"
 #include "server/http/router.h"
@@ -63,6 +64,7 @@ class Site : public HttpHandler {
   void add_answers(const Surface& surface);
   void add_kept(const std::string& path);
   void add_sessions(const std::string& path);
+  void add_embeddings();
 
   Asker asker_of(const HttpHead& head) const;
   /// A refusal that is counted and logged.
@@ -85,7 +87,9 @@ class Site : public HttpHandler {
   Health health_ = Health::ok;
   int active_ = 0;
   DocumentRoutes documents_;
+  UnknownFields unknown_;
   std::optional<Asking> asking_;
+  std::optional<EmbeddingRoutes> embeddings_;
   Workers store_workers_;  ///< of their own: others do not wait for a store
   Workers workers_;        ///< the first to end: what they do uses all the rest
 };

@@ -54,6 +54,9 @@ void winnow::test::write_seeds(const std::filesystem::path& folder) {
   write_seed(folder / "tokens",
              "/v1/completions\n"
              R"({"prompt":[[4,5,6],[7]],"max_tokens":1,"stream":true})");
+  write_seed(folder / "embeddings",
+             "/v1/embeddings\n"
+             R"({"input":["a",[4,5]],"encoding_format":"base64","dimensions":3,"winnow":{"pooling":"last"}})");
   write_seed(folder / "tokenize",
              "/tokenize\n"
              R"({"content":"a\u00e9\ud834\udd1e","add_special":true,"with_pieces":true})");

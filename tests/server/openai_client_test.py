@@ -102,6 +102,14 @@ def test_log_probabilities_of_a_completion(client):
         assert logprob <= 0 and top[token] == logprob == max(top.values())
 
 
+def test_embeddings(client):
+    """The client asks for base64 by itself."""
+    both = client.embeddings.create(model="tiny", input=["hello there", "and you?"])
+    assert [len(one.embedding) for one in both.data] == [64, 64] and both.usage.prompt_tokens == both.usage.total_tokens > 0
+    plain = client.embeddings.create(model="tiny", input="hello there", encoding_format="float")
+    assert plain.data[0].embedding == pytest.approx(both.data[0].embedding, abs=1e-7)
+
+
 def test_a_method_for_each_request(client):
     reply = chat(client, messages=[{"role": "user", "content": "many words " * 20}], extra_body={**SNAPKV, "ignore_eos": True})
     assert reply.model_extra["winnow"]["spec"] == "snapkv:window=8" and reply.model_extra["winnow"]["entries_per_head"] == 16

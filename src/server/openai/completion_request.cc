@@ -14,8 +14,6 @@ namespace winnow::server {
 
 namespace {
 
-constexpr const char* kPrompt = "prompt";
-
 std::vector<Token> read_tokens(const RequestJson& list, const std::string& path, int vocabulary) {
   std::vector<Token> out;
   out.reserve(list.size());
@@ -31,18 +29,21 @@ PromptSource read_one(const RequestJson& value, const std::string& path, int voc
 
 }  // namespace
 
-std::vector<PromptSource> read_prompts(Fields& fields, int vocabulary) {
-  const RequestJson* const prompt = fields.any(kPrompt);
-  if (prompt == nullptr) throw FieldError(kPrompt, "prompt is missing: give a string, or tokens");
-  const bool is_list = prompt->is_array() && (prompt->empty() || !prompt->front().is_number());
-  if (!is_list) return {read_one(*prompt, kPrompt, vocabulary)};
-  if (prompt->empty() || prompt->size() > kMostPrompts)
-    throw FieldError(kPrompt,
-                     fmt::format("prompt is a list of {}: it must have 1 to {}", prompt->size(), kMostPrompts));
+std::vector<PromptSource> read_sources(Fields& fields, const char* field, std::size_t most, int vocabulary) {
+  const RequestJson* const given = fields.any(field);
+  if (given == nullptr) throw FieldError(field, fmt::format("{} is missing: give a string, or tokens", field));
+  const bool is_list = given->is_array() && (given->empty() || !given->front().is_number());
+  if (!is_list) return {read_one(*given, field, vocabulary)};
+  if (given->empty() || given->size() > most)
+    throw FieldError(field, fmt::format("{} is a list of {}: it must have 1 to {}", field, given->size(), most));
   std::vector<PromptSource> out;
-  for (std::size_t i = 0; i < prompt->size(); ++i)
-    out.push_back(read_one((*prompt)[i], fmt::format("prompt[{}]", i), vocabulary));
+  for (std::size_t i = 0; i < given->size(); ++i)
+    out.push_back(read_one((*given)[i], fmt::format("{}[{}]", field, i), vocabulary));
   return out;
+}
+
+std::vector<PromptSource> read_prompts(Fields& fields, int vocabulary) {
+  return read_sources(fields, "prompt", kMostPrompts, vocabulary);
 }
 
 std::size_t longest_text(const std::vector<PromptSource>& prompts) {

@@ -13,7 +13,9 @@ namespace winnow::server {
 /// A prompt as it was sent: a text or tokens.
 using PromptSource = std::variant<std::string, std::vector<Token>>;
 
-/// Reads `prompt`: a text, a list of tokens, or a list of texts or of lists of tokens. Throws ApiError.
+/// Reads a field: a text, a list of tokens, or a list of so many texts or lists of tokens. Throws ApiError.
+std::vector<PromptSource> read_sources(Fields& fields, const char* field, std::size_t most, int vocabulary);
+/// The same of `prompt`.
 std::vector<PromptSource> read_prompts(Fields& fields, int vocabulary);
 
 /// Bytes of the longest text among prompts.

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/pooling.h"
+
+#include <llama.h>
+#include <spdlog/fmt/fmt.h>
+
+#include "model/gguf_file.h"
+#include "winnow/error.h"
+
+namespace winnow::model {
+
+/// Numbered as in llama.h. The first token, which encoders pool, sees no other one here, and models that rank texts
+/// have another output.
+Pooling read_pooling(const ModelFile& file) {
+  const GgufKeys keys(file.gguf(), file.path());
+  const auto key = keys.text("general.architecture").value_or("") + ".pooling_type";
+  const int type = keys.integer(key, 0, LLAMA_POOLING_TYPE_RANK).value_or(LLAMA_POOLING_TYPE_NONE);
+  if (type == LLAMA_POOLING_TYPE_CLS || type == LLAMA_POOLING_TYPE_RANK)
+    throw ModelError(fmt::format("{}: key {} is {}: only 1 (mean) and 3 (last) are supported", file.path(), key, type));
+  return type == LLAMA_POOLING_TYPE_LAST ? Pooling::last : Pooling::mean;
+}
+
+}  // namespace winnow::model
