@@ -69,8 +69,9 @@ void check_reply(const HttpReply& reply) {
 }
 
 std::string path_of(std::string_view line) {
-  for (const char* const path : {"/v1/completions", "/v1/chat/completions", "/v1/messages", "/v1/messages/count_tokens",
-                                 "/v1/responses", "/v1/embeddings", "/tokenize", "/detokenize", "/apply-template"}) {
+  for (const char* const path :
+       {"/v1/completions", "/v1/chat/completions", "/v1/messages", "/v1/messages/count_tokens", "/v1/responses",
+        "/v1/embeddings", "/infill", "/tokenize", "/detokenize", "/apply-template"}) {
     if (line == path) return path;
   }
   return "/v1/chat/completions";

@@ -57,6 +57,10 @@ void winnow::test::write_seeds(const std::filesystem::path& folder) {
   write_seed(folder / "embeddings",
              "/v1/embeddings\n"
              R"({"input":["a",[4,5]],"encoding_format":"base64","dimensions":3,"winnow":{"pooling":"last"}})");
+  write_seed(folder / "infill",
+             "/infill\n"
+             R"({"input_prefix":"a","input_suffix":"b","prompt":"c","input_extra":[{"filename":"d","text":"e"}],)"
+             R"("n_predict":2,"stream":true})");
   write_seed(folder / "tokenize",
              "/tokenize\n"
              R"({"content":"a\u00e9\ud834\udd1e","add_special":true,"with_pieces":true})");

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "server/infill/surface.h"
 #include "server/messages/surface.h"
 #include "server/openai/errors.h"
 #include "server/openai/surfaces.h"
@@ -12,10 +13,7 @@ namespace winnow::server {
 
 const std::vector<Surface>& surfaces() {
   static const std::vector<Surface> kSurfaces{
-      chat_surface(),
-      completion_surface(),
-      messages_surface(),
-      responses_surface(),
+      chat_surface(), completion_surface(), messages_surface(), responses_surface(), infill_surface(),
   };
   return kSurfaces;
 }

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "server/answers/surface.h"
+
+namespace winnow::server {
+
+/// llama.cpp's /infill: what stands between two texts.
+Surface infill_surface();
+
+}  // namespace winnow::server
