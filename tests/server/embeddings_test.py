@@ -4,9 +4,11 @@
 import base64
 import math
 import struct
+import subprocess
 
 import pytest
 from gguf_keys import UINT32, write_with_keys
+from program import PATIENCE, WINNOW, check_refusal
 from service import Server, sentence
 
 EMBEDDINGS = "/v1/embeddings"
@@ -75,6 +77,13 @@ def test_the_file_says_how_they_are_pooled(model, work):
     for kind, pooling in ((1, "mean"), (3, "last"), (0, "mean")):
         with Server(write_with_keys(model, f"{work}/pooled.gguf", {"llama.pooling_type": (UINT32, kind)})) as one:
             assert embed(one, TEXT) == embed(one, TEXT, winnow={"pooling": pooling})
+
+
+@pytest.mark.parametrize("kind", [2, 4])
+def test_a_pooling_that_a_causal_network_cannot_have_is_refused(model, work, kind):
+    path = write_with_keys(model, f"{work}/encoder.gguf", {"llama.pooling_type": (UINT32, kind)})
+    result = subprocess.run([WINNOW, "run", "-m", path, "--raw", "-p", "x"], capture_output=True, text=True, timeout=PATIENCE)
+    check_refusal(result, 1, f"llama.pooling_type is {kind}: only 1 (mean) and 3 (last)")
 
 
 BAD = [

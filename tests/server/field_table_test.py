@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The guide's tables of fields: each row does what it says, and no field is missing there or here."""
 
+import concurrent.futures
 import json
 import math
 import pathlib
@@ -8,7 +9,7 @@ import re
 import time
 
 import pytest
-from service import Server, sentence
+from service import Server, sentence, wait_for
 
 CHAT, COMPLETION = "/v1/chat/completions", "/v1/completions"
 GUIDE = pathlib.Path(__file__).resolve().parents[2] / "docs/guide/server.md"
@@ -256,7 +257,17 @@ def check_top_logprobs(server):
 
 
 def check_priority(server):
-    assert text(server, priority=7) == text(server, priority=-7) == text(server)
+    """What waits longest is last when it has the lowest priority."""
+    asked = {}
+    with Server(server.model, "--context", "100000", "--parallel", "1") as one, one.begin_post(COMPLETION, {**BODY[COMPLETION], "max_tokens": 90_000, "stream": True}) as first:
+        assert first.recv(12).startswith(b"HTTP/1.1 200")
+        with concurrent.futures.ThreadPoolExecutor(3) as clients:
+            for waiting, priority in enumerate((-1, 0, 2)):
+                asked[priority] = clients.submit(one.good, COMPLETION, {**BODY[COMPLETION], "priority": priority})
+                wait_for(lambda waiting=waiting: len(one.get("/slots")[1]) == 2 + waiting)
+            first.close()
+        said = one.end()[1]  # a line for each request, in the order in which they ended
+    assert sorted(asked, key=lambda priority: said.index(asked[priority].result()["id"])) == [2, 0, -1]
 
 
 def kept_text(question):
@@ -280,6 +291,7 @@ check_tool_choice = check_tools
 @pytest.fixture(scope="module")
 def server(model):
     with Server(model, "--context", "600") as one:
+        one.model = model
         yield one
         one.wait_until_idle()
 
