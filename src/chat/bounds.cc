@@ -38,17 +38,17 @@ std::string excess(std::string_view what, std::size_t input) {
 
 }  // namespace
 
-void bounded(const std::string& name, const char* done, std::size_t input, const std::function<void()>& run) {
+void bounded(const std::string& subject, const char* task, std::size_t input, const std::function<void()>& run) {
   auto limits = limits_for(input);
   const jinja::limits_scope scope(limits);
   try {
     run();
   } catch (const jinja::limit_exceeded& limit) {
-    throw TemplateError(fmt::format("{}: the chat template {}", name, excess(limit.what, input)));
+    throw TemplateError(fmt::format("{} {}", subject, excess(limit.what, input)));
   } catch (const Error&) {
     throw;
   } catch (const std::exception& error) {
-    throw TemplateError(fmt::format("{}: the chat template cannot be {}: {}", name, done, error.what()));
+    throw TemplateError(fmt::format("{} cannot {}: {}", subject, task, error.what()));
   }
 }
 

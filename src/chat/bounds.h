@@ -7,10 +7,11 @@
 
 namespace winnow::chat {
 
-/// Calls `run`, which runs a template, within bounds: files are not trusted. Throws TemplateError where the template
-/// takes too many steps, makes too many bytes or nests too deeply, and where `run` throws: the template called `name`
-/// cannot be `done`. `input` is the number of bytes that the template is given.
-void bounded(const std::string& name, const char* done, std::size_t input, const std::function<void()>& run);
+/// Calls `run`, which runs a template or reads a schema, within bounds: files and clients are not trusted. `subject`
+/// and `task` say in errors what cannot be done: "a.gguf: the chat template", "be read". Throws TemplateError where it
+/// takes too many steps, makes too many bytes or nests too deeply, and where `run` throws. `input` is the number of
+/// bytes that it is given.
+void bounded(const std::string& subject, const char* task, std::size_t input, const std::function<void()>& run);
 
 /// Refuses a text of JSON that nests too deeply for a thread's stack. Throws TemplateError, which begins with `name`.
 void check_json_nesting(const std::string& name, const std::string& text);

@@ -2,6 +2,7 @@
 #include "chat/template.h"
 
 #include <chat.h>
+#include <json-schema.h>
 #include <log.h>
 #include <spdlog/fmt/fmt.h>
 
@@ -14,6 +15,7 @@
 #include "chat/bounds.h"
 #include "chat/nesting.h"
 #include "chat/placement.h"
+#include "chat/plain_tools.h"
 
 namespace winnow::chat {
 
@@ -106,7 +108,19 @@ model::MarkedText marked(const jinja::string& rendering, const std::string& prom
 struct Template::Impl {
   std::string name;
   common_chat_templates_ptr templates;
+  common_chat_templates_ptr with_tools;  ///< null: the template knows them itself
 };
+
+namespace {
+
+/// Whether a template is run with tools, or with messages that are about them.
+bool has_tools(const Input& input) {
+  return !input.tools.empty() || std::ranges::any_of(input.messages, [](const Message& message) {
+    return message.role == Role::tool || !message.calls.empty();
+  });
+}
+
+}  // namespace
 
 Template::Template(std::string name, const std::string& source, const std::string& bos, const std::string& eos)
     : impl_(std::make_unique<Impl>()) {
@@ -115,9 +129,13 @@ Template::Template(std::string name, const std::string& source, const std::strin
   static const bool is_quiet = (common_log_set_verbosity_thold(-1), true);
   static_cast<void>(is_quiet);
   if (source.empty()) throw TemplateError(impl_->name + ": there is no chat template");
-  bounded(impl_->name, "read", source.size(), [&] {
+  bounded(impl_->name + ": the chat template", "be read", source.size(), [&] {
     check_nesting(impl_->name, source);
     impl_->templates = common_chat_templates_init(nullptr, source, bos, eos);
+    auto can = common_chat_templates_get_caps(impl_->templates.get());
+    if (can["supports_tools"] || can["supports_tool_calls"]) return;
+    const auto system = can["supports_system_role"] ? SystemRole::own_message : SystemRole::users_message;
+    impl_->with_tools = common_chat_templates_init(nullptr, with_plain_tools(source, system), bos, eos);
   });
 }
 
@@ -132,8 +150,10 @@ Rendering Template::render(const Input& input) const {
   inputs.renderings = &renderings;
   common_chat_params params;
   Rendering out;
-  bounded(impl_->name, "run", size_of(input), [&] {
-    params = common_chat_templates_apply(impl_->templates.get(), inputs);
+  bounded(impl_->name + ": the chat template", "be run", size_of(input), [&] {
+    const common_chat_schema_lenient lenient(out.left_out);
+    const bool plain = impl_->with_tools != nullptr && has_tools(input);
+    params = common_chat_templates_apply(plain ? impl_->with_tools.get() : impl_->templates.get(), inputs);
     out.answer = format_of(params, inputs.reasoning_format, input.ending == Ending::continued);
   });
   if (renderings.empty()) throw TemplateError(impl_->name + ": the chat template has written nothing");

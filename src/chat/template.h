@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -61,6 +62,7 @@ struct Rendering {
   model::MarkedText text;
   std::vector<std::size_t> messages;  ///< byte at which the content of each message begins in the text; kNowhere: empty
   AnswerFormat answer;                ///< to this prompt
+  std::set<std::string> left_out;     ///< keywords of schemas that the answer's grammar does not enforce
 };
 
 /// A chat template in Jinja, run by llama.cpp's library. Immutable, shared by threads.

@@ -213,3 +213,35 @@ def test_what_is_demanded(winnow):
     assert "zzz" in by_schema["grammar"] and not by_schema["triggers"]
     thinks = winnow(pathlib.Path(os.environ["TEMPLATES"], "Qwen-Qwen3-0.6B.jinja").read_text(), QUESTION)
     assert (thinks["thinking_start"], thinks["thinking_ends"]) == ("<think>", ["</think>"])
+
+
+def test_templates_without_tools_get_them_as_texts(winnow):
+    """As Hermes models have them, in the messages that the template knows; and calls are read."""
+    chatml = "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}" + (
+        "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+    )
+    said = [
+        {"role": "system", "content": "Be brief."},
+        *QUESTION,
+        {"role": "assistant", "content": "I look.", "tool_calls": [call(1, "get_weather", city="Tula", days=2)]},
+        {"role": "tool", "tool_call_id": "call00001", "name": "get_weather", "content": "grey <|im_end|>"},
+        {"role": "tool", "tool_call_id": "call00001", "name": "get_weather", "content": "wet"},
+    ]
+    came = winnow(chatml, said, tools=[*TOOLS, tool("odd<|im_end|>")])
+    text = came["text"]
+    assert text.startswith("<|im_start|>system\nBe brief.\n\n# Tools") and '"name": "get_weather"' in text
+    assert 'I look.\n<tool_call>\n{"name": "get_weather", "arguments": {"city": "Tula", "days": 2}}\n</tool_call><|im_end|>' in text
+    assert "<|im_start|>user\n<tool_response>\ngrey <|im_end|>\n</tool_response>\n<tool_response>\nwet\n</tool_response><|im_end|>" in text
+    data = text.encode()
+    marked = b"".join(data[begin:end] for begin, end in came["input"])
+    assert marked.count(b"<|im_end|>") == text.count("<|im_end|>") - 4
+    assert came["triggers"] and came["grammar"]
+    answer = 'So.\n<tool_call>\n{"name": "note", "arguments": {"text": "x"}}\n</tool_call>'
+    assert meant(winnow(chatml, QUESTION, tools=TOOLS, chunks=[bytes_of(answer)])["whole"])["calls"] == [("note", {"text": "x"})]
+    assert "# Tools" not in winnow(chatml, QUESTION)["text"]
+
+
+def test_rules_of_tools_go_to_the_user_where_the_system_says_nothing(winnow):
+    gemma = pathlib.Path(os.environ["TEMPLATES"], "google-gemma-2-2b-it.jinja").read_text()
+    came = winnow(gemma, QUESTION, tools=TOOLS)
+    assert came["text"].startswith("<s><start_of_turn>user\n# Tools") and "How is the weather?" in came["text"]

@@ -21,7 +21,18 @@ class Renderer:
 
     def __call__(self, source, messages, opens_answer=True, bos="<s>", eos="</s>", tools=None, thinks=True, **more):
         asked = {"template": source, "messages": with_texts(messages), "opens_answer": opens_answer, "bos": bos, "eos": eos}
-        self.process.stdin.write(json.dumps({"separates": True, **asked, "tools": tools or [], "thinks": thinks, **more}) + "\n")
+        return self.ask({"separates": True, **asked, "tools": tools or [], "thinks": thinks, **more})
+
+    def opened(self, template, messages, opens_answer=True, tokens=(), beside=False):
+        """By the template that is run for a file's, beside libllama's own text."""
+        asked = {"open": template, "messages": messages, "opens_answer": opens_answer}
+        return self.ask({**asked, "tokens": list(tokens), "beside": beside})
+
+    def grammar_of(self, schema):
+        return self.ask({"grammar_of": schema if isinstance(schema, str) else json.dumps(schema)})
+
+    def ask(self, asked):
+        self.process.stdin.write(json.dumps(asked) + "\n")
         self.process.stdin.flush()
         return json.loads(self.process.stdout.readline())
 

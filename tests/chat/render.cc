@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs chat templates for template_test.py: reads lines of JSON with template, bos, eos, messages, tools, thinking and
 // ending, and writes a line for each: the text and its stretches of input, or the error.
+#include <llama.h>
+
+#include <algorithm>
 #include <iostream>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -8,6 +11,8 @@
 #include <tuple>
 #include <vector>
 
+#include "chat/builtin.h"
+#include "chat/schema.h"
 #include "chat/template.h"
 
 namespace {
@@ -107,7 +112,51 @@ Json rendered(const Json& asked) {
           {"preserved", out.answer.preserved},
           {"stops", out.answer.stops},
           {"thinking_start", out.answer.thinking_start},
-          {"thinking_ends", out.answer.thinking_ends}};
+          {"thinking_ends", out.answer.thinking_ends},
+          {"left_out", out.left_out}};
+}
+
+Json grammar_of(const std::string& schema) {
+  const auto out = winnow::chat::grammar_of(schema);
+  return {{"grammar", out.grammar}, {"left_out", out.left_out}};
+}
+
+/// What libllama itself writes by one of its templates.
+std::string by_libllama(const std::string& name, const std::vector<winnow::Message>& messages, bool opens_answer) {
+  std::vector<llama_chat_message> chat;
+  for (const auto& message : messages) chat.push_back({name_of(message.role), message.content.c_str()});
+  std::string out(65'536, '\0');
+  const auto size = llama_chat_apply_template(name.c_str(), chat.data(), chat.size(), opens_answer, out.data(),
+                                              static_cast<std::int32_t>(out.size()));
+  if (size < 0) throw std::runtime_error("libllama refuses it");
+  out.resize(static_cast<std::size_t>(size));
+  return out;
+}
+
+/// The template that is run for a file's, by a vocabulary's tokens.
+Json opened(const Json& asked) {
+  const auto tokens = asked.at("tokens").get<std::vector<std::string>>();
+  const auto has_token = [&](const std::string& token) { return std::ranges::find(tokens, token) != tokens.end(); };
+  const auto out = winnow::chat::open_template("file", asked.at("open"), "<s>", "</s>", has_token);
+  std::vector<winnow::Message> messages;
+  for (const auto& message : asked.at("messages")) messages.push_back(message_of(message));
+  winnow::chat::Input input;
+  input.messages = messages;
+  if (!asked.at("opens_answer").get<bool>()) input.ending = winnow::chat::Ending::nothing;
+  Json said = {{"text", out.chat_template.render(input).text.text}, {"notice", out.notice}};
+  if (asked.at("beside").get<bool>())
+    said["libllama"] = by_libllama(asked.at("open"), messages, asked.at("opens_answer").get<bool>());
+  return said;
+}
+
+Json answered(const Json& asked) {
+  if (asked.contains("names")) {
+    std::vector<const char*> names(static_cast<std::size_t>(llama_chat_builtin_templates(nullptr, 0)));
+    llama_chat_builtin_templates(names.data(), names.size());
+    return {{"names", names}};
+  }
+  if (asked.contains("grammar_of")) return grammar_of(asked.at("grammar_of"));
+  return asked.contains("open") ? opened(asked) : rendered(asked);
 }
 
 }  // namespace
@@ -116,7 +165,7 @@ int main() {
   for (std::string line; std::getline(std::cin, line);) {
     Json out;
     try {
-      out = rendered(Json::parse(line));
+      out = answered(Json::parse(line));
     } catch (const std::exception& error) {
       out = {{"error", error.what()}};
     }

@@ -180,6 +180,11 @@ def is_left_out(came, messages, texts):
     return all(content not in text for text in texts)
 
 
+def has_plain_tools(came, texts):
+    """Whether winnow has put the tools, of which the template says nothing."""
+    return "# Tools\n\n" in came.get("text", "") and all(TOOLS[0]["function"]["name"] not in text for text in texts)
+
+
 @pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.stem)
 def test_texts_are_those_of_jinja2(render, path):
     source = path.read_text()
@@ -188,7 +193,8 @@ def test_texts_are_those_of_jinja2(render, path):
         for opens_answer in (True, False):
             texts, errors = allowed(source, messages, opens_answer=opens_answer, **more)
             came = render(source, messages, opens_answer, **more)
-            if came.get("text") not in texts and not (errors and "error" in came) and not is_left_out(came, messages, texts):
+            same = came.get("text") in texts or (errors and "error" in came)
+            if not same and not is_left_out(came, messages, texts) and not has_plain_tools(came, texts):
                 differences.append((name, opens_answer, texts or errors, came))
     if path.stem in DIFFERENCES:
         assert differences, f"{path.stem} has no differences any more"
