@@ -58,7 +58,8 @@ void take_tools(AnswerRequest& request) {
   if (!request.form.calls) return;
   auto& grammar = request.generate.grammar;
   if (!grammar.empty())
-    throw FieldError("response_format", "response_format does not go with tools: an answer may be a call");
+    throw FieldError(request.format_field,
+                     fmt::format("{} does not go with tools: an answer may be a call", request.format_field));
   grammar = grammar_of_tools(conversation->tools);
 }
 

@@ -182,6 +182,7 @@ REFUSED = [
     ({"temperature": -1}, "temperature"),
     ({"max_tokens": "many"}, "max_tokens"),
     ({"thinking": {"type": 5}}, "thinking.type"),
+    ({"tools": [CLOCK], "output_config": {"format": {"type": "json_schema", "schema": SCHEMA}}}, "output_config.format does not go with tools"),
 ]
 
 
@@ -189,6 +190,19 @@ REFUSED = [
 @pytest.mark.parametrize("fields, part", REFUSED)
 def test_what_cannot_be_is_refused(server, fields, part, stream):
     assert part in refused(server, 400, "invalid_request_error", **fields, stream=stream)
+
+
+def test_sessions_and_documents_go_with_messages(model, work):
+    with Server(model, "--context", "10000", "--sessions", f"{work}/sessions", "--documents", f"{work}/shelf") as one:
+        first = ask(one, winnow={"session": "a"})
+        history = [USER, {"role": "assistant", "content": first["content"]}, {"role": "user", "content": "and?"}]
+        second = ask(one, messages=history[-1:], winnow={"session": "a"})
+        assert second["content"] == ask(one, messages=history, winnow={"protocol": "question-agnostic"})["content"]
+        assert [message["role"] for message in one.get("/v1/sessions/a")[1]["messages"]] == ["user", "assistant"] * 2
+        one.good("/v1/documents", {"name": "d", "text": "some words " * 9})
+        asked = {"winnow": {"documents": ["d"]}}
+        assert ask(one, **asked)["content"][0]["text"] == one.good(CHAT, {**body(), **asked})["choices"][0]["message"]["content"]
+        assert "messages must be one message of the user" in refused(one, 400, "invalid_request_error", system="a", **asked)
 
 
 def test_a_prompt_that_is_too_long_has_the_sentence_that_clients_look_for(model):

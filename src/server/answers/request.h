@@ -49,7 +49,8 @@ struct AnswerRequest {
   AnswerForm form;
   GenerateOptions generate = {};
   std::variant<ConversationRequest, PromptsRequest> asked = {};
-  nlohmann::ordered_json repeated = {};  ///< AnswerPlan::repeated
+  const char* format_field = "response_format";  ///< that asks for the grammar in `generate`, for errors
+  nlohmann::ordered_json repeated = {};          ///< AnswerPlan::repeated
 
   ConversationRequest* conversation() { return std::get_if<ConversationRequest>(&asked); }
   const ConversationRequest* conversation() const { return std::get_if<ConversationRequest>(&asked); }

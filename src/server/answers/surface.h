@@ -24,7 +24,7 @@ struct Surface {
   std::string id_prefix;           ///< of answers
   /// Reads a body into a request. Throws ApiError.
   AnswerRequest (*read)(const RequestBody& body, const RequestTerms& terms);
-  std::shared_ptr<AnswerWriter> (*writer)(std::shared_ptr<const Model> model, AnswerPlan plan,
+  std::shared_ptr<AnswerWriter> (*writer)(const std::shared_ptr<const Model>& model, AnswerPlan plan,
                                           std::shared_ptr<Responder> to);
   /// Whatever was thrown, in its form.
   HttpReply (*error)(const std::exception_ptr& error);

@@ -27,8 +27,8 @@ AnswerRequest read_infill_body(const RequestBody& body, const RequestTerms& term
   return out;
 }
 
-std::shared_ptr<AnswerWriter> infill_writer(std::shared_ptr<const Model> /*model*/,  // NOLINT(*-value-param)
-                                            AnswerPlan plan, std::shared_ptr<Responder> to) {
+std::shared_ptr<AnswerWriter> infill_writer(const std::shared_ptr<const Model>& /*model*/, AnswerPlan plan,
+                                            std::shared_ptr<Responder> to) {
   return std::make_shared<InfillWriter>(std::move(plan), std::move(to));
 }
 

@@ -231,6 +231,7 @@ AnswerRequest read_messages_body(const RequestBody& body, const RequestTerms& te
   out.generate = read_generation(fields, out.form, terms.defaults, terms.model.info());
   if (auto stops = read_stop_sequences(fields); !stops.empty()) out.generate.stop = std::move(stops);
   out.generate.grammar = read_output_format(body);
+  out.format_field = "output_config.format";
   out.asked = read_messages_conversation(body);
   read_without_effect(fields);
   return out;

@@ -9,7 +9,7 @@ namespace winnow::server {
 
 namespace {
 
-std::shared_ptr<AnswerWriter> messages_writer(std::shared_ptr<const Model> /*model*/, AnswerPlan plan,
+std::shared_ptr<AnswerWriter> messages_writer(const std::shared_ptr<const Model>& /*model*/, AnswerPlan plan,
                                               std::shared_ptr<Responder> to) {
   return std::make_shared<MessageWriter>(std::move(plan), std::move(to));
 }

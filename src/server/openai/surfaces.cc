@@ -12,9 +12,9 @@ namespace winnow::server {
 namespace {
 
 template <class Writer>
-std::shared_ptr<AnswerWriter> choices_writer(std::shared_ptr<const Model> model, AnswerPlan plan,
+std::shared_ptr<AnswerWriter> choices_writer(const std::shared_ptr<const Model>& model, AnswerPlan plan,
                                              std::shared_ptr<Responder> to) {
-  return std::make_shared<Writer>(std::move(model), std::move(plan), std::move(to));
+  return std::make_shared<Writer>(model, std::move(plan), std::move(to));
 }
 
 AnswerRequest read_chat_body(const RequestBody& body, const RequestTerms& terms) {

@@ -142,6 +142,7 @@ AnswerRequest read_responses_body(const RequestBody& body, const RequestTerms& t
   if (const auto most = fields.integer("max_output_tokens", 0, std::numeric_limits<int>::max()))
     out.generate.max_tokens = static_cast<int>(*most);
   out.generate.grammar = read_text_format(body);
+  out.format_field = "text.format";
   AskedConversation conversation;
   std::vector<std::string> left_out;
   conversation.messages = read_input(fields, left_out);

@@ -9,9 +9,9 @@ namespace winnow::server {
 
 namespace {
 
-std::shared_ptr<AnswerWriter> responses_writer(std::shared_ptr<const Model> model, AnswerPlan plan,
+std::shared_ptr<AnswerWriter> responses_writer(const std::shared_ptr<const Model>& model, AnswerPlan plan,
                                                std::shared_ptr<Responder> to) {
-  return std::make_shared<ResponseWriter>(std::move(model), std::move(plan), std::move(to));
+  return std::make_shared<ResponseWriter>(model, std::move(plan), std::move(to));
 }
 
 }  // namespace

@@ -31,17 +31,17 @@ void add(Json& to, const std::string& text) { to.get_ref<std::string&>() += text
 
 Json ResponseWriter::response(const char* status) const { return response_json(plan_.head, status, plan_.repeated); }
 
-void ResponseWriter::tell(const char* type, Json fields) {
+void ResponseWriter::tell(const char* type, const Json& fields) {
   if (!plan_.form.stream) return;
   Json event{{"type", type}, {"sequence_number", events_++}};
   event.update(fields);
   to_->write(named_event(event));
 }
 
-void ResponseWriter::tell_of_item(const char* type, Json fields) {
+void ResponseWriter::tell_of_item(const char* type, const Json& fields) {
   Json all{{"output_index", output_.size() - 1}, {"item_id", item()["id"]}};
   all.update(fields);
-  tell(type, std::move(all));
+  tell(type, all);
 }
 
 void ResponseWriter::refused(const std::exception_ptr& why) { to_->send(error_reply(why)); }
@@ -86,7 +86,7 @@ void ResponseWriter::close_text() {
   const bool is_reasoning = open_ == Item::reasoning;
   Json done{{"content_index", 0}, {"text", part()["text"]}};
   if (!is_reasoning) done["logprobs"] = part()["logprobs"];
-  tell_of_item(is_reasoning ? "response.reasoning_text.done" : "response.output_text.done", std::move(done));
+  tell_of_item(is_reasoning ? "response.reasoning_text.done" : "response.output_text.done", done);
   tell_of_item("response.content_part.done", {{"content_index", 0}, {"part", part()}});
 }
 
@@ -110,7 +110,7 @@ void ResponseWriter::add_text(const std::string& text, std::span<const Generated
   if (plan_.form.alternatives) logprobs = chat_logprobs(tokens, *plan_.form.alternatives, *model_).at("content");
   for (const auto& one : logprobs) part()["logprobs"].push_back(one);
   tell_of_item("response.output_text.delta",
-               {{"content_index", 0}, {"delta", text}, {"logprobs", std::move(logprobs)}});
+               {{"content_index", 0}, {"delta", text}, {"logprobs", logprobs}});
 }
 
 void ResponseWriter::add_call(const CallPiece& call) {
@@ -150,7 +150,7 @@ void ResponseWriter::finished(const AnswerCost& cost) {
   out["winnow"] = keeping_json(cost);
   out["timings"] = timings_json(cost);
   if (!plan_.form.stream) return to_->send({.body = text_of(out)});
-  tell(is_cut ? "response.incomplete" : "response.completed", {{"response", std::move(out)}});
+  tell(is_cut ? "response.incomplete" : "response.completed", {{"response", out}});
   to_->end();
 }
 
@@ -159,7 +159,7 @@ void ResponseWriter::failed(const std::exception_ptr& error) {
   Json out = response("failed");
   out["error"] = failure_json(error);
   out["output"] = output_;
-  tell("response.failed", {{"response", std::move(out)}});
+  tell("response.failed", {{"response", out}});
   to_->end();
 }
 

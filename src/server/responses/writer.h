@@ -36,9 +36,9 @@ class ResponseWriter : public AnswerWriter {
 
   Json response(const char* status) const;
   /// Tells an event of a stream; `fields` come after its type.
-  void tell(const char* type, Json fields);
+  void tell(const char* type, const Json& fields);
   /// Tells an event of the item that is open.
-  void tell_of_item(const char* type, Json fields);
+  void tell_of_item(const char* type, const Json& fields);
   void open(Item kind, Json item);
   void open_text(Item kind);
   void close(const char* status);
