@@ -3,6 +3,7 @@
 
 #include <jinja/limits.h>
 
+#include <algorithm>
 #include <limits>
 #include <utility>
 
@@ -11,9 +12,9 @@ namespace winnow::chat {
 namespace {
 
 constexpr std::size_t kMostParsed = std::size_t{4} << 20;
-constexpr std::size_t kSteps = 100'000;
-constexpr std::size_t kStepsForByte = 64;
-constexpr std::size_t kDepth = 2000;
+constexpr std::size_t kParserSteps = 100'000;
+constexpr std::size_t kParserStepsForByte = 64;
+constexpr std::size_t kParserDepth = 2000;
 
 Message message_of(common_chat_msg&& read) {
   Message out{Role::assistant, std::move(read.content)};
@@ -39,6 +40,24 @@ std::string pattern_of(const common_grammar_trigger& trigger) {
   return escaped(trigger.value);
 }
 
+/// The beginning of a character that a text ends within; empty: it ends with a whole one.
+std::string_view unfinished(std::string_view text) {
+  for (std::size_t back = 1; back <= std::min<std::size_t>(3, text.size()); ++back) {
+    const auto byte = static_cast<unsigned char>(text[text.size() - back]);
+    if ((byte & 0xC0U) == 0x80) continue;
+    const std::size_t needed = byte >= 0xF0 ? 4 : byte >= 0xE0 ? 3 : byte >= 0xC0 ? 2 : 1;
+    return needed > back ? text.substr(text.size() - back) : std::string_view();
+  }
+  return {};
+}
+
+/// llama.cpp leaves the beginning of such a character out.
+void restore_end(Message& read, std::string_view text) {
+  const auto end = unfinished(text);
+  if (end.empty() || !read.calls.empty() || read.content.ends_with(end)) return;
+  (read.content.empty() && !read.reasoning.empty() ? read.reasoning : read.content) += end;
+}
+
 void remove_prefix(std::string& text, const std::string& prefix) {
   if (text.starts_with(prefix)) text.erase(0, prefix.size());
 }
@@ -48,11 +67,12 @@ void remove_prefix(std::string& text, const std::string& prefix) {
 std::optional<Message> AnswerFormat::Parser::parse(std::string_view text, Extent extent) const {
   if (text.size() > kMostParsed) return std::nullopt;
   // A model's file is not trusted, and so are its answers: some formats are read again and again from their beginning.
-  jinja::limits limits(kSteps + kStepsForByte * text.size(), std::numeric_limits<std::size_t>::max(),
-                       std::numeric_limits<std::size_t>::max(), kDepth);
+  jinja::limits limits(kParserSteps + kParserStepsForByte * text.size(), std::numeric_limits<std::size_t>::max(),
+                       std::numeric_limits<std::size_t>::max(), kParserDepth);
   const jinja::limits_scope scope(limits);
   try {
     auto out = message_of(common_chat_parse(std::string(text), extent == Extent::partial, params));
+    if (extent == Extent::whole) restore_end(out, text);
     remove_prefix(out.reasoning, begun.reasoning);
     remove_prefix(out.content, begun.content);
     return out;

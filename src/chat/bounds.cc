@@ -21,7 +21,7 @@ constexpr std::size_t kBytesForByte = 8'192;
 constexpr std::size_t kHeld = std::size_t{256} << 20;
 constexpr std::size_t kHeldForByte = 256;
 constexpr std::size_t kDepth = 1000;
-constexpr int kMostNested = 200;  // JSON
+constexpr int kMostJsonNested = 200;  // JSON
 
 jinja::limits limits_for(std::size_t input) {
   return {kSteps + kStepsForByte * input, kBytes + kBytesForByte * input, kHeld + kHeldForByte * input, kDepth};
@@ -62,7 +62,7 @@ void check_json_nesting(const std::string& name, const std::string& text) {
     if (quoted) continue;
     if (c == '[' || c == '{') ++nested;
     if (c == ']' || c == '}') --nested;
-    if (nested > kMostNested) throw TemplateError(fmt::format("{} nests more than {} deep", name, kMostNested));
+    if (nested > kMostJsonNested) throw TemplateError(fmt::format("{} nests more than {} deep", name, kMostJsonNested));
   }
 }
 

@@ -45,7 +45,7 @@ std::string between(const std::string& text, std::size_t first, std::size_t last
   return from <= end ? text.substr(from, end - from) : "\n\n";
 }
 
-std::string quoted(std::string_view text) {
+std::string in_quotes(std::string_view text) {
   std::string out = "'";
   for (const char c : text) {
     if (c == '\n') {
@@ -84,7 +84,7 @@ class Joints {
   std::string dictionary() const {
     std::string out;
     for (const auto& [key, text] : texts_)
-      out += fmt::format("{}{}: {}", out.empty() ? "" : ", ", quoted(key), quoted(text));
+      out += fmt::format("{}{}: {}", out.empty() ? "" : ", ", in_quotes(key), in_quotes(text));
     return "{" + out + "}";
   }
 

@@ -99,7 +99,7 @@ JSONL = [*RUN, "--jsonl", "@in.jsonl", "-o", "@out.jsonl"]
 EVAL = ["eval", "mine.jsonl", *MODEL, "--raw", "--kv", "full,streaming-llm", "--budget", "24", "-o", "@results"]
 SAVE = [*RUN, "-f", "@text.txt", "--save-kv", "@text.kv", "--kv", "streaming-llm", "--budget", "20"]
 DUMP = [*RUN, "-f", "@text.txt", "-p", "who?", "--dump-kept", "@kept.json", "--kv", "streaming-llm", "--budget", "20"]
-CHAT = ["chat", *MODEL, "-n", "3", "--ignore-eos"]
+CHAT = ["chat", *MODEL, "--temp", "0", "-n", "3", "--ignore-eos"]
 ADD = ["docs", "add", *MODEL, "--store", "@shelf"]
 
 

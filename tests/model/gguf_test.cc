@@ -150,7 +150,9 @@ TEST_F(BadModel, keys_that_change_what_the_network_computes) {
     EXPECT_EQ(error_of_key({key, 0.0F}), "") << "0 turns nothing on";
   }
   expect_in("key llama.expert_used_count is missing", error_of_key({".expert_count", 8U}));
-  expect_in("key llama.pooling_type is not", error_of_key({".pooling_type", 1U}));
+  for (const unsigned type : {2U, 4U})
+    expect_in("only 1 (mean) and 3 (last) are supported", error_of_key({".pooling_type", type}));
+  for (const unsigned type : {0U, 1U, 3U}) EXPECT_EQ(error_of_key({".pooling_type", type}), "");
   expect_in("only causal attention is supported", error_of_key({".attention.causal", false}));
   EXPECT_EQ(error_of_key({".attention.causal", true}), "");
   EXPECT_EQ(error_of_key({".attention.sliding_window", 64U}), "") << "llama.cpp ignores it in this architecture";

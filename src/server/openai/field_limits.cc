@@ -42,8 +42,6 @@ constexpr std::array kLimits{
     FieldLimit{"prompt", kBytes, kWholeBody},
     FieldLimit{"prompt", kElements, kWholeBody},
     FieldLimit{"prompt[]", kBytes, kWholeBody},
-    FieldLimit{"input", kBytes, kWholeBody},
-    FieldLimit{"input", kElements, kWholeBody},
     FieldLimit{"input[]", kBytes, kWholeBody},
     FieldLimit{"input_prefix", kBytes, kWholeBody},
     FieldLimit{"input_suffix", kBytes, kWholeBody},

@@ -109,8 +109,7 @@ void ResponseWriter::add_text(const std::string& text, std::span<const Generated
   Json logprobs = Json::array();
   if (plan_.form.alternatives) logprobs = chat_logprobs(tokens, *plan_.form.alternatives, *model_).at("content");
   for (const auto& one : logprobs) part()["logprobs"].push_back(one);
-  tell_of_item("response.output_text.delta",
-               {{"content_index", 0}, {"delta", text}, {"logprobs", logprobs}});
+  tell_of_item("response.output_text.delta", {{"content_index", 0}, {"delta", text}, {"logprobs", logprobs}});
 }
 
 void ResponseWriter::add_call(const CallPiece& call) {
