@@ -12,6 +12,8 @@ struct ModelOptions {
   /// for a file with factors for texts of both lengths (long by default where its context is longer than the trained
   /// one).
   std::string rope_scaling;
+  /// The source of a chat template in Jinja; empty: the file's.
+  std::string chat_template = {};
 };
 
 }  // namespace winnow

@@ -94,14 +94,16 @@ void bind_model(nb::module_& m) {
       m, "Model", "Weights and vocabulary of a GGUF file. Immutable; any number of threads and sessions may share it.")
       .def_static(
           "load",
-          [](const std::string& path, float rope_freq_base, const std::string& rope_scaling) {
+          [](const std::string& path, float rope_freq_base, const std::string& rope_scaling,
+             const std::string& chat_template) {
             const nb::gil_scoped_release nogil;
-            return std::const_pointer_cast<Model>(Model::load(path, {rope_freq_base, rope_scaling}));
+            return std::const_pointer_cast<Model>(Model::load(path, {rope_freq_base, rope_scaling, chat_template}));
           },
           nb::arg("path"), nb::kw_only(), nb::arg("rope_freq_base") = 0.0F, nb::arg("rope_scaling") = "",
+          nb::arg("chat_template") = "",
           "path: a GGUF file, or the first of a model's parts.\n"
           "rope_freq_base: 0 is the file's. rope_scaling: 'none', 'linear:FACTOR', 'yarn:FACTOR', or '' for the "
-          "file's.\n"
+          "file's. chat_template: the source of one in Jinja, or '' for the file's.\n"
           "Raises ModelError, OutOfMemoryError, UsageError.")
       .def_prop_ro("info", &Model::info, nb::rv_policy::reference_internal)
       .def(

@@ -110,6 +110,7 @@ void check_machine(const CommonArguments& a, CommonOptions& o) {
     throw UsageError(std::to_string(a.threads) + " threads cannot run anything: at least 1 is needed");
   if (a.threads > usable_cores())
     log().warn("{} threads share {}: {} would be faster", a.threads, counted(usable_cores(), "core"), usable_cores());
+  if (!a.chat_template.empty()) o.loading.chat_template = read_text(a.chat_template);
   o.session.threads = a.threads;
   if (a.precision == "bf16") o.session.precision = Precision::bf16;
   if (a.precision == "f32") o.session.precision = Precision::f32;
@@ -135,6 +136,8 @@ void add_machine_options(CLI::App& command, CommonArguments& a, CommonOptions& o
   command.add_option(
       "--rope-scaling", o.loading.rope_scaling,
       "none, linear:FACTOR, yarn:FACTOR[:TRAINED_CONTEXT], longrope:short or longrope:long (default: the file's)");
+  command.add_option("--chat-template", a.chat_template,
+                     "a file with a chat template in Jinja (default: the template of the model's file)");
   command.add_flag("-v,--verbose", a.verbose, "say more on stderr");
   command.add_flag("-q,--quiet", o.quiet, "only errors on stderr");
 }

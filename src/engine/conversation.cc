@@ -3,72 +3,17 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
-#include <iterator>
-#include <tuple>
+#include <optional>
 #include <utility>
 
 #include "base/as_size.h"
 #include "engine/model_impl.h"
+#include "engine/wording.h"
 #include "winnow/error.h"
 
 namespace winnow {
 
 namespace {
-
-/// What stands before, between and after the messages of a conversation.
-using Frame = std::vector<std::string>;
-
-void append(std::vector<Token>& to, const std::vector<Token>& more) { to.insert(to.end(), more.begin(), more.end()); }
-
-Frame frame_of(const model::Vocab& vocab, PromptFormat format, std::span<const Message> messages) {
-  if (format == PromptFormat::chat) return vocab.chat_frame(messages);
-  const auto is_system = [](const Message& message) { return message.role == Role::system; };
-  return Frame(messages.size() - as_size(std::ranges::count_if(messages, is_system)) + 1);
-}
-
-/// With a question that has no words yet.
-Frame frame_before_question(const model::Vocab& vocab, const Conversation& c) {
-  return frame_of(vocab, c.format, c.with_question("").messages);
-}
-
-/// The template's own pieces hold control tokens; what the user wrote does not, unless it is asked for.
-std::vector<Token> tokens_of(const model::Vocab& vocab, const std::string& piece) {
-  return vocab.tokenize(piece, ControlTokens::parsed);
-}
-
-/// What stands between the text and a question in one message.
-enum class Separator : std::uint8_t { none, blank_line };
-
-/// Before a question that has words.
-Separator separator(PromptFormat format, const std::string& text) {
-  return format == PromptFormat::raw || text.empty() ? Separator::none : Separator::blank_line;
-}
-
-std::vector<Token> text_tokens(const model::Vocab& vocab, const Conversation& c, Separator after) {
-  return vocab.tokenize(after == Separator::none ? c.text : c.text + "\n\n", c.control);
-}
-
-/// A message and what the template puts after it.
-std::vector<Token> message_tokens(const model::Vocab& vocab, const std::string& content, const std::string& after,
-                                  ControlTokens control) {
-  std::vector<Token> out = vocab.tokenize(content, control);
-  append(out, tokens_of(vocab, after));
-  return out;
-}
-
-bool differ_in_space_only(std::string_view a, std::string_view b) {
-  const auto end = [](std::string_view text) { return text.find_last_not_of(" \n\t") + 1; };
-  return a.substr(0, end(a)) == b.substr(0, end(b));
-}
-
-/// Whether the frame of a conversation begins as it did one question ago. What led to the last answer then is what
-/// stands before it now, but for a space, which many templates put before answers that are given to them and leave to
-/// the model otherwise.
-Past past_of(const Frame& before, const Frame& now) {
-  const bool same = std::equal(before.begin(), before.end() - 1, now.begin()) &&
-                    differ_in_space_only(before.back(), now[before.size() - 1]);
-  return same ? Past::unchanged : Past::rewritten;
-}
 
 /// Refuses a text that is far too long for the model before time and memory go into its tokens.
 void check_length(const Model::Impl& model, std::size_t bytes) {
@@ -79,6 +24,66 @@ void check_length(const Model::Impl& model, std::size_t bytes) {
                   "{} are read",
                   bytes, least, model.info.context, model.most_tokens));
 }
+
+bool differ_in_space_only(std::string_view a, std::string_view b) {
+  const auto end = [](std::string_view text) { return text.find_last_not_of(" \n\t") + 1; };
+  return a.substr(0, end(a)) == b.substr(0, end(b));
+}
+
+/// A prompt whose question begins at a token.
+Prompt split(std::vector<Token> tokens, std::size_t at) {
+  const auto middle = tokens.begin() + static_cast<std::ptrdiff_t>(at);
+  Prompt out{{}, {middle, tokens.end()}};
+  tokens.erase(middle, tokens.end());
+  out.text = std::move(tokens);
+  return out;
+}
+
+/// With a question that nothing has been said before.
+Prompt prompt_of(const Model::Impl& model, const Conversation& conversation, const std::string& question) {
+  const auto wording = write(model, conversation.with_question(question), chat::Ending::answer);
+  std::size_t at = wording.begin_of_last(wording.messages.size() - 1, question.size());
+  auto tokens = tokens_of(model.vocab, wording.text, std::span(&at, 1));
+  return split(std::move(tokens), at);
+}
+
+/// Tokens that two lists begin with alike.
+std::size_t common_beginning(std::span<const Token> a, std::span<const Token> b) {
+  return as_size(std::ranges::mismatch(a, b).in1 - a.begin());
+}
+
+/// Prompts that begin with one text. Where the tokens at its end depend on the question, they go with the question.
+Prompts join(std::vector<Prompt> prompts) {
+  std::size_t size = prompts.front().text.size();
+  for (const auto& prompt : prompts) size = std::min(size, common_beginning(prompts.front().text, prompt.text));
+  Prompts out;
+  for (const auto& [text, question] : prompts) {
+    auto& rest = out.questions.emplace_back(text.begin() + static_cast<std::ptrdiff_t>(size), text.end());
+    rest.insert(rest.end(), question.begin(), question.end());
+  }
+  out.text = std::move(prompts.front().text);
+  out.text.resize(size);
+  return out;
+}
+
+/// The byte after an answer as it was read. None where the template writes otherwise what led to the answer, or the
+/// answer itself, than when it was the last message. `asked`: what led to it; `wording`: with the next question.
+std::optional<std::size_t> end_of_answer(const Wording& asked, const Wording& wording, std::size_t answer) {
+  const std::string& now = wording.text.text;
+  const std::string_view content = wording.messages[answer].content;
+  const std::string_view words = trimmed(content);
+  if (words.empty()) return now.starts_with(asked.text.text) ? std::optional(asked.text.text.size()) : std::nullopt;
+  const std::size_t begin = wording.places[answer];
+  if (now.compare(begin, words.size(), words) != 0) return std::nullopt;  // a part of it, such as that after thinking
+  // Many templates put a space before answers that are given to them, and leave it to the model otherwise.
+  if (!differ_in_space_only(asked.text.text, std::string_view(now).substr(0, begin))) return std::nullopt;
+  const std::string_view space = content.substr(as_size(words.data() + words.size() - content.data()));
+  const std::size_t end = begin + words.size();
+  return now.compare(end, space.size(), space) == 0 ? end + space.size() : end;
+}
+
+/// Stands for any question: the text before it has the same tokens for all that do not begin with white space.
+constexpr const char* kSomeQuestion = "Q";
 
 }  // namespace
 
@@ -117,14 +122,9 @@ Prompts Model::tokenize(const Conversation& c, std::span<const std::string> ques
   if (c.text.empty() && longest == 0)
     throw InputError("the prompt is empty: give a text (-f), a question (-p) or both");
   check_length(*impl_, c.text.size() + longest);
-  const auto& vocab = impl_->vocab;
-  const Frame frame = frame_before_question(vocab, c);
-  const auto between = longest == 0 ? Separator::none : separator(c.format, c.text);
-  Prompts out{vocab.opening(frame.front()), {}};
-  append(out.text, text_tokens(vocab, c, between));
-  for (const auto& question : questions)
-    out.questions.push_back(message_tokens(vocab, question, frame.back(), c.control));
-  return out;
+  std::vector<Prompt> prompts;
+  for (const auto& question : questions) prompts.push_back(prompt_of(*impl_, c, question));
+  return join(std::move(prompts));
 }
 
 std::vector<Token> Model::tokenize(const Conversation& c) const {
@@ -134,41 +134,23 @@ std::vector<Token> Model::tokenize(const Conversation& c) const {
   if (c.text.empty() && (last == nullptr || last->content.empty()))
     throw InputError("the prompt is empty: there is nothing to read");
   check_length(*impl_, c.text.size() + (last == nullptr ? 0 : last->content.size()));
-  const auto& vocab = impl_->vocab;
-  if (last == nullptr) {
-    std::vector<Token> out = vocab.opening(frame_before_question(vocab, c).front());
-    append(out, text_tokens(vocab, c, separator(c.format, c.text)));
-    return out;
-  }
-  const Frame frame = frame_of(vocab, c.format, c.messages);
-  std::vector<Token> out = vocab.opening(frame.front());
-  auto after = frame.begin();
-  bool text_is_there = false;
-  for (const auto& message : c.messages) {
-    const auto& [role, content] = std::tie(message.role, message.content);
-    if (role == Role::system) continue;
-    if (role == Role::user && !text_is_there) {
-      append(out, text_tokens(vocab, c, content.empty() ? Separator::none : separator(c.format, c.text)));
-      text_is_there = true;
-    }
-    append(out, message_tokens(vocab, content, *++after, c.control));
-  }
-  return out;
+  if (last == nullptr) return prompt_of(*impl_, c, kSomeQuestion).text;
+  return tokens_of(impl_->vocab, write(*impl_, c, chat::Ending::answer).text);
 }
 
 Turn Model::turn(const Conversation& read, const std::string& question) const {
   check_length(*impl_, question.size());
-  const auto& vocab = impl_->vocab;
-  const Frame frame = frame_of(vocab, read.format, read.with_question(question).messages);
-  Turn turn;
-  if (read.last() != nullptr) {
-    std::vector<Message> asked = read.messages;  // up to the last question
-    while (asked.back().role != Role::user) asked.pop_back();
-    turn.past = past_of(frame_of(vocab, read.format, asked), frame);
-    turn.tokens = tokens_of(vocab, frame[frame.size() - 2]);
-  }
-  append(turn.tokens, message_tokens(vocab, question, frame.back(), read.control));
-  return turn;
+  const Conversation next = read.with_question(question);
+  const Wording wording = write(*impl_, next, chat::Ending::answer);
+  const std::size_t asked_at = wording.messages.size() - 1;
+  if (read.last() == nullptr)
+    return {tokens_from(impl_->vocab, wording.text, wording.begin_of_last(asked_at, question.size())), Past::unchanged};
+  Conversation asked = read;  // up to the last question
+  while (asked.messages.back().role != Role::user) asked.messages.pop_back();
+  const std::size_t answer = asked.messages.size();
+  const auto end = end_of_answer(write(*impl_, asked, chat::Ending::answer), wording, answer);
+  const std::size_t from = end.value_or(wording.begin_of_last(answer, 0));
+  return {tokens_from(impl_->vocab, wording.text, from), end ? Past::unchanged : Past::rewritten};
 }
 
 std::vector<Token> Model::tokenize(std::string_view text) const {

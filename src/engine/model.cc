@@ -9,7 +9,9 @@
 #include <utility>
 
 #include "base/as_size.h"
+#include "base/log.h"
 #include "cache/element.h"
+#include "chat/builtin.h"
 #include "engine/model_impl.h"
 #include "model/stated_info.h"
 #include "winnow/describe.h"
@@ -115,9 +117,35 @@ std::shared_ptr<const Model> Model::load(const std::string& path, const ModelOpt
   info.weight_type = weights->weight_type();
   info.weight_bytes = weights->bytes();
   const std::size_t most = most_tokens(weights->hparams(), options);
-  return std::shared_ptr<const Model>(
-      new Model(std::make_unique<Impl>(std::move(weights), model::Vocab(file), std::move(info),
-                                       model::sampling_keys(file), model::read_pooling(file), most)));
+  auto impl =
+      std::make_unique<Impl>(std::move(weights), model::Vocab(file), std::move(info), model::sampling_keys(file),
+                             model::read_pooling(file), most, options.chat_template);
+  if (!options.chat_template.empty()) impl->chat_template();  // a mistake in it is told at once
+  return std::shared_ptr<const Model>(new Model(std::move(impl)));
+}
+
+namespace {
+
+chat::Template template_of(const Model::Impl& model) {
+  const auto& vocab = model.vocab;
+  const auto name_of = [&vocab](Token token) { return token < 0 ? std::string() : vocab.name(token); };
+  const std::string bos = name_of(vocab.beginning_of_text());
+  const std::string eos = name_of(vocab.end_of_text());
+  if (!model.own_template.empty()) return {"--chat-template", model.own_template, bos, eos};
+  const auto has_token = [&vocab](const std::string& name) {
+    return vocab.tokenize(name, ControlTokens::parsed).size() == 1;
+  };
+  auto opened = chat::open_template(model.info.path, vocab.chat_template(), bos, eos, has_token);
+  if (!opened.notice.empty()) log().info("{}", opened.notice);
+  return std::move(opened.chat_template);
+}
+
+}  // namespace
+
+const chat::Template& Model::Impl::chat_template() const {
+  const std::scoped_lock lock(template_mutex_);
+  if (!template_) template_.emplace(template_of(*this));
+  return *template_;
 }
 
 Model::Model(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}

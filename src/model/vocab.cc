@@ -74,6 +74,32 @@ void add_tokens(const llama_vocab* vocab, std::string_view text, ControlTokens c
   }
 }
 
+/// Counts the bytes of a text that tokens spell. SentencePiece's sign for a space is one, also where the vocabulary
+/// lacks it and has its three bytes.
+class SpelledBytes {
+ public:
+  /// Returns those up to the end of a token.
+  std::size_t add(std::string_view piece) {
+    constexpr std::string_view kSpace = "\u2581";
+    for (const char byte : piece) {
+      if (byte == kSpace[matched_]) {
+        ++matched_;
+      } else {
+        count_ += matched_ + 1;
+        matched_ = 0;
+      }
+      if (matched_ < kSpace.size()) continue;
+      ++count_;
+      matched_ = 0;
+    }
+    return count_;
+  }
+
+ private:
+  std::size_t matched_ = 0;
+  std::size_t count_ = 0;
+};
+
 }  // namespace
 
 void Vocab::Free::operator()(llama_model* model) const { llama_model_free(model); }
@@ -122,13 +148,15 @@ std::vector<Token> Vocab::tokenize(const MarkedText& text, std::span<std::size_t
     const auto begin = static_cast<std::size_t>(piece.text.data() - masked.data());
     const std::size_t end = begin + piece.text.size();
     const std::size_t before = out.size();
+    const auto here = std::ranges::find_if(places, [=](std::size_t place) { return place >= end; });
+    const std::span within(places.begin(), here);
     if (piece.token >= 0) {
       out.push_back(piece.token);
+      std::ranges::fill(within, before);
     } else {
       add_tokens(vocab_, std::string_view(text.text).substr(begin, piece.text.size()), ControlTokens::as_text, out);
+      find_tokens(std::span(out).subspan(before), {begin, end}, before, within);
     }
-    const auto here = std::ranges::find_if(places, [=](std::size_t place) { return place >= end; });
-    find_tokens(std::span(out).subspan(before), {begin, end}, before, std::span(places.begin(), here));
     places = {here, places.end()};
   }
   std::ranges::fill(places, out.size());
@@ -138,14 +166,15 @@ std::vector<Token> Vocab::tokenize(const MarkedText& text, std::span<std::size_t
 void Vocab::find_tokens(std::span<const Token> tokens, MarkedText::Stretch of, std::size_t before,
                         std::span<std::size_t> places) const {
   if (places.empty()) return;
-  std::size_t spelled = 0;
-  for (const Token token : tokens) spelled += piece(token).size();
-  const std::size_t added = std::max(spelled, of.end - of.begin) - (of.end - of.begin);  // SentencePiece's first space
-  std::size_t end = of.begin;
+  std::vector<std::size_t> ends;  // bytes of the text, and SentencePiece's first space, which belongs to the first one
+  SpelledBytes spelled;
+  for (const Token token : tokens) ends.push_back(spelled.add(piece(token)));
+  const std::size_t length = of.end - of.begin;
+  const std::size_t added = ends.empty() ? 0 : std::max(ends.back(), length) - length;
   auto place = places.begin();
-  for (std::size_t i = 0; i < tokens.size(); ++i) {
-    end += piece(tokens[i]).size();
-    for (; place != places.end() && *place + added < end; ++place) *place = before + i;
+  for (std::size_t i = 0; i < ends.size(); ++i) {
+    for (; place != places.end() && (*place == of.begin || *place - of.begin + added < ends[i]); ++place)
+      *place = before + i;
   }
   std::fill(place, places.end(), before + tokens.size());
 }
@@ -202,74 +231,6 @@ Token Vocab::end_of_text() const { return llama_vocab_eos(vocab_); }
 std::string Vocab::chat_template() const {
   const char* const text = llama_model_chat_template(model_.get(), nullptr);
   return text == nullptr ? "" : text;
-}
-
-std::string Vocab::rendered(const std::vector<llama_chat_message>& messages, AnswerOpening opening) const {
-  const char* const name = llama_model_chat_template(model_.get(), nullptr);
-  if (name == nullptr) throw UsageError("the model has no chat template: use --raw");
-  std::string out(4096, '\0');
-  const auto render = [&] {
-    return llama_chat_apply_template(name, messages.data(), messages.size(), opening == AnswerOpening::added,
-                                     out.data(), static_cast<int>(out.size()));
-  };
-  int n = render();
-  if (n > static_cast<int>(out.size())) {
-    out.resize(n);
-    n = render();
-  }
-  if (n < 0) throw UsageError("libllama does not know the model's chat template: use --raw");
-  out.resize(n);
-  return out;
-}
-
-void Vocab::check_system_messages(std::span<const Message> messages, AnswerOpening opening) const {
-  const auto is_told = [&](std::size_t i) { return messages[i].role == Role::system && !messages[i].content.empty(); };
-  const auto refuse = [](std::size_t i, std::string_view why) {
-    throw LostMessageError(fmt::format("message {} is the system's, and {}", i + 1, why));
-  };
-  const auto is_system = [](const Message& message) { return message.role == Role::system; };
-  if (std::none_of(messages.begin(), messages.end(), is_system)) return;
-  std::vector<std::string> marks;
-  for (std::size_t i = 0; i < messages.size(); ++i) marks.push_back(fmt::format("\x01message {}\x01", i));
-  std::vector<llama_chat_message> marked;
-  for (std::size_t i = 0; i < messages.size(); ++i) marked.push_back({name_of(messages[i].role), marks[i].c_str()});
-  const std::string text = rendered(marked, opening);
-  std::size_t at = 0;
-  for (std::size_t i = 0; i < messages.size(); ++i) {
-    if (!is_told(i)) continue;
-    const std::string& content = messages[i].content;
-    if (const auto zero = content.find('\0'); zero != std::string::npos)
-      refuse(i, fmt::format("byte {} of its {} is zero, where it would be cut", zero + 1, content.size()));
-    at = text.find(marks[i], at);
-    if (at == std::string::npos)
-      refuse(i, "the model's chat template leaves it out where it stands: put it first, or into a message of the user");
-  }
-}
-
-std::vector<std::string> Vocab::chat_frame(std::span<const Message> messages, AnswerOpening opening) const {
-  check_system_messages(messages, opening);
-  // No template treats this content specially, and it cannot be part of one.
-  const std::string content = "\x01winnow\x01";
-  std::vector<llama_chat_message> placeholders;
-  std::size_t contents = 0;
-  for (const auto& message : messages) {
-    const bool is_system = message.role == Role::system;
-    placeholders.push_back({name_of(message.role), is_system ? message.content.c_str() : content.c_str()});
-    contents += is_system ? 0 : 1;
-  }
-  const std::string text = rendered(placeholders, opening);
-  std::vector<std::string> frame;
-  std::size_t begin = 0;
-  for (auto at = text.find(content); at != std::string::npos; at = text.find(content, begin)) {
-    frame.push_back(text.substr(begin, at - begin));
-    begin = at + content.size();
-  }
-  frame.push_back(text.substr(begin));
-  if (frame.size() != contents + 1) {
-    throw UsageError(fmt::format("the model's chat template does not put {} {} as they are: use --raw", contents,
-                                 contents == 1 ? "message" : "messages"));
-  }
-  return frame;
 }
 
 }  // namespace winnow::model

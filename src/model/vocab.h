@@ -15,20 +15,10 @@
 #include "winnow/model.h"
 #include "winnow/token_class.h"
 
-struct llama_chat_message;
 struct llama_model;
 struct llama_vocab;
 
 namespace winnow::model {
-
-/// Whether a chat template ends with what makes the model begin an answer.
-enum class AnswerOpening : std::uint8_t { added, absent };
-
-/// A message that a chat template would cut or leave out.
-class LostMessageError : public UsageError {
- public:
-  using UsageError::UsageError;
-};
 
 /// A GGUF's vocabulary and chat template, by libllama. Immutable, shared by threads.
 class Vocab {
@@ -67,20 +57,10 @@ class Vocab {
   /// For what libllama does with a vocabulary.
   const llama_vocab* handle() const { return vocab_; }
 
-  /// What the chat template puts before, between and after the contents of messages, up to where the next answer
-  /// begins. The system's messages are part of that, so there is one piece more than there are messages of others.
-  /// Throws UsageError when libllama does not know the template, there is none, or it leaves contents out or cuts them.
-  std::vector<std::string> chat_frame(std::span<const Message> messages,
-                                      AnswerOpening opening = AnswerOpening::added) const;
-
  private:
   /// Makes bytes of a stretch of text the tokens of the stretch that have them; `before` tokens stand before it.
   void find_tokens(std::span<const Token> tokens, MarkedText::Stretch of, std::size_t before,
                    std::span<std::size_t> places) const;
-  /// Throws LostMessageError.
-  void check_system_messages(std::span<const Message> messages, AnswerOpening opening) const;
-  /// Messages in the chat template, up to where an answer begins.
-  std::string rendered(const std::vector<llama_chat_message>& messages, AnswerOpening opening) const;
   enum class ControlNames : std::uint8_t { left_out, spelled };
   std::string spelled(Token token, ControlNames control) const;
 

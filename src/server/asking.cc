@@ -10,7 +10,6 @@
 
 #include "base/as_size.h"
 #include "base/clock.h"
-#include "base/log.h"
 #include "base/printable.h"
 #include "server/answers/answering.h"
 #include "server/digest.h"
@@ -20,8 +19,6 @@
 #include "server/openai/cache_fields.h"
 #include "server/openai/errors.h"
 #include "server/sessions/session_answer.h"
-#include "server/tools/calls.h"
-#include "server/tools/tools.h"
 
 namespace winnow::server {
 
@@ -51,32 +48,25 @@ void raise_share(Request& request) {
   if (is_share && request.stages.empty() && !request.prompt_logprobs) request.stages = {request.text.size()};
 }
 
-/// Where a conversation has tools, they make the grammar of its answers.
-void take_tools(AnswerRequest& request) {
-  const ConversationRequest* const conversation = request.conversation();
-  request.form.calls = conversation != nullptr && !conversation->tools.list.empty();
-  if (!request.form.calls) return;
-  auto& grammar = request.generate.grammar;
-  if (!grammar.empty())
+/// Throws where the form of an answer and its tools are both asked for.
+void check_form(const AnswerRequest& request) {
+  const AskedConversation* const conversation = request.conversation();
+  if (conversation != nullptr && !conversation->tools.empty() && !request.generate.grammar.empty())
     throw FieldError(request.format_field,
                      fmt::format("{} does not go with tools: an answer may be a call", request.format_field));
-  grammar = grammar_of_tools(conversation->tools);
-}
-
-std::unique_ptr<AnswerReader> reader_of(const AnswerForm& form) {
-  return form.calls ? message_reader(message_of_answer) : text_reader();
 }
 
 /// Throws unless a request can be a turn of a session: it asks for one answer, which is a message of its own.
-void check_turn(const ChatPrompt& chat, const AnswerForm& form) {
+void check_turn(const AskedConversation& chat, const AnswerForm& form) {
   if (form.answers > 1)
     throw FieldError("n", fmt::format("a session goes on with one answer, and not with {}", form.answers));
-  if (chat.end == ChatEnd::continued)
+  if (chat.ending == chat::Ending::continued)
     throw FieldError("continue_final_message", "the answer in a session is a message of its own");
-  if (chat.end == ChatEnd::nothing)
+  if (chat.ending == chat::Ending::nothing)
     throw FieldError("add_generation_prompt", "a session goes on with an answer, which the template must open");
-  if (chat.messages.back().role != Role::user)
-    throw FieldError("messages", "a turn of a session ends with a message of the user");
+  const Role last = chat.messages.back().said.role;
+  if (last != Role::user && last != Role::tool)
+    throw FieldError("messages", "a turn of a session ends with a message of the user, or with what a tool has given");
 }
 
 }  // namespace
@@ -92,7 +82,7 @@ struct Asking::Asked {
         to(std::move(responder)),
         keeping(read_keeping(fields, room.options.defaults, asker.session)),
         request(of.read({body, json, fields}, {*room.model, room.options.defaults, room.context})) {
-    take_tools(request);
+    check_form(request);
   }
 
   std::shared_ptr<RequestShare> share;
@@ -104,8 +94,9 @@ struct Asking::Asked {
   Keeping keeping;
   AnswerRequest request;
   std::shared_ptr<SessionTurn> turn;  ///< null: it is none's
-  std::vector<ChatMessage> said;      ///< in this turn
+  std::vector<AskedMessage> said;     ///< in this turn
   Documents documents;                ///< that are asked
+  chat::AnswerFormat format;          ///< of the answers to a conversation
 };
 
 void Asking::ask(const Surface& surface, const Asker& asker, const std::string& body,
@@ -155,6 +146,7 @@ Documents Asking::open_documents(DocumentStore& store, const std::vector<std::st
 
 void Asking::go_on(Asked& asked) {
   name_unknown(asked);
+  auto stops = asked.request.generate.stop;
   auto prompts = tokens_of(asked);
   put_after_documents(asked, prompts);
   const int asked_tokens = asked.request.generate.max_tokens;
@@ -163,7 +155,7 @@ void Asking::go_on(Asked& asked) {
   AnswerPlan plan{.form = asked.request.form,
                   .head = {new_id(asked.surface.id_prefix), seconds_since_1970(), room_.model_name},
                   .cost = {},
-                  .stops = asked.request.generate.stop,
+                  .stops = std::move(stops),
                   .repeated = std::move(asked.request.repeated)};
   plan.cost.spec = asked.documents.empty() ? keeping.keep.spec.print() : keeping.ask.method.print();
   plan.cost.budget = keeping.keep.budget ? keeping.keep.budget->print() : "";
@@ -188,27 +180,31 @@ void Asking::go_on(Asked& asked) {
 }
 
 std::vector<StagedPrompt> Asking::tokens_of(Asked& asked) const try {
-  if (auto* const conversation = asked.request.conversation()) return {tokens_of(asked, std::move(*conversation))};
+  if (auto* const conversation = asked.request.conversation()) return {tokens_of(asked, *conversation)};
   return tokens_of(asked, std::get<PromptsRequest>(asked.request.asked));
 } catch (PromptTooLong& error) {
   if (asked.request.form.stream) error.set_for_stream();
   throw;
 }
 
-StagedPrompt Asking::tokens_of(Asked& asked, ConversationRequest conversation) const {
+StagedPrompt Asking::tokens_of(Asked& asked, AskedConversation& conversation) const {
   const Model& model = *room_.model;
   if (asked.turn) {
-    auto& messages = conversation.chat.messages;
-    check_turn(conversation.chat, asked.request.form);
+    auto& messages = conversation.messages;
+    check_turn(conversation, asked.request.form);
     asked.said = messages;
     messages.insert(messages.begin(), asked.turn->before().begin(), asked.turn->before().end());
   }
-  const ChatPrompt chat = prompt_of(std::move(conversation));
-  check_context(model, chat.size(), room_.context, conversation.field);
-  asked.share->also_hold(bytes_of_tokenizing(chat.size()));
-  StagedPrompt out = tokenize(model, chat, room_.options.defaults.control);
-  check_context(out.size(), room_.context, conversation.field);
-  return out;
+  const std::size_t size = conversation.size();
+  check_context(model, size, room_.context, conversation.field);
+  asked.share->also_hold(bytes_of_tokenizing(size));
+  auto [text, prompt, format, left_out] = write(model, conversation, room_.options.defaults.control);
+  check_context(prompt.size(), room_.context, conversation.field);
+  demand(format, model, asked.request.generate);
+  for (const auto& keyword : left_out)
+    room_.unknown.say(fmt::format("the keyword {} of tools' schemas is not enforced", brief(keyword)));
+  asked.format = std::move(format);
+  return std::move(prompt);
 }
 
 std::vector<StagedPrompt> Asking::tokens_of(Asked& asked, const PromptsRequest& request) const {
@@ -272,7 +268,8 @@ std::shared_ptr<AnswerListener> Asking::listener_of(Asked& asked, const AnswerPl
     if (const auto still = weak.lock()) still->goes_on();
   });
   const auto answering = std::make_shared<Answering>(
-      room_.model, plan, [&plan] { return reader_of(plan.form); }, writer);
+      room_.model, plan,
+      [&format = asked.format] { return format.parser == nullptr ? text_reader() : format_reader(format); }, writer);
   answering->on_failure([&engine = room_.engine, ticket] { engine.cancel(ticket); });
   answering->on_finish([this, finished](std::shared_ptr<const KeptPositions> kept) {
     finished->kept = std::move(kept);
@@ -284,7 +281,7 @@ std::shared_ptr<AnswerListener> Asking::listener_of(Asked& asked, const AnswerPl
       plan.prompt_tokens, plan.form.answers);
   if (!asked.turn) return listener;
   return std::make_shared<SessionAnswer>(std::move(listener), std::move(asked.turn), std::move(asked.said),
-                                         room_.store_workers, room_.to_http);
+                                         std::move(asked.format), room_.store_workers, room_.to_http);
 }
 
 void Asking::name_unknown(const Asked& asked) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "server/answers/surface.h"
+#include "server/answers/written.h"
 #include "server/asker.h"
 #include "server/documents/questions.h"
 #include "server/documents/shelf.h"
@@ -60,7 +61,7 @@ class Asking {
   Documents open_documents(DocumentStore& store, const std::vector<std::string>& names) const;
   void go_on(Asked& asked);
   std::vector<StagedPrompt> tokens_of(Asked& asked) const;
-  StagedPrompt tokens_of(Asked& asked, ConversationRequest conversation) const;
+  StagedPrompt tokens_of(Asked& asked, AskedConversation& conversation) const;
   std::vector<StagedPrompt> tokens_of(Asked& asked, const PromptsRequest& request) const;
   void put_after_documents(Asked& asked, std::vector<StagedPrompt>& prompts) const;
   /// Cuts answers off where the context ends.

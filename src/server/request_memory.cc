@@ -69,7 +69,9 @@ std::size_t bytes_of_tokens(std::size_t tokens) { return kTokenCopies * sizeof(T
 std::size_t bytes_of(const Request& request) {
   const auto& generate = request.generate;
   std::size_t out = sizeof(request) + bytes_of_tokens(request.text.size() + request.question.size());
-  for (const auto& stop : generate.stop) out += sizeof(std::string) + stop.size();
+  for (const auto* const texts : {&generate.stop, &generate.grammar_triggers}) {
+    for (const auto& text : *texts) out += sizeof(std::string) + text.size();
+  }
   out += generate.stop_tokens.size() * sizeof(Token) + generate.grammar.size();
   out += generate.sampling.logit_bias.size() * sizeof(generate.sampling.logit_bias.front());
   return out + as_size(request.answers) * kAnswerBytes;

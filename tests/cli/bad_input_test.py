@@ -86,7 +86,6 @@ def test_a_text_that_is_no_good(model, work):
     check_refusal(run(["run", "-m", model, "--raw", "-f", empty]), 1, "empty")
     check_refusal(run(["run", "-m", model, "--raw", "-f", f"{work}/absent.txt"]), 1, "absent.txt")
     check_refusal(run(["run", "-m", model, "--raw", "-f", work]), 1, "folder")
-    check_refusal(run(["run", "-m", model, "-p", "hello"]), 2, "--raw")
 
 
 USAGE = {

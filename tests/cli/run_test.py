@@ -286,3 +286,17 @@ def test_a_grammar_that_cannot_be_is_one_sentence(work, model, base):
             file.write(text)
         errors = run(*base, "-q", "--grammar", f"{work}/wrong.gbnf", code=code).stderr
         assert words in errors and errors.count("\n") == 1, errors
+
+
+def test_a_chat_template_of_the_users(work, model, base):
+    """One that writes the content alone asks as `--raw` does, where a blank line is part of the text."""
+    file = pathlib.Path(work) / "own.jinja"
+    asked = [argument for argument in base if argument != "--raw"]
+    file.write_text("{{ messages[0].content }}")
+    by_template = json.loads(run(*asked, "--chat-template", file, "-p", "and?", "--json").stdout)
+    assert by_template["answer"] == json.loads(run(*base, "-p", "\n\nand?", "--json").stdout)["answer"]
+    file.write_text("{{ messages[0].content")
+    assert "chat template" in run(*asked, "--chat-template", file, "-p", "and?", code=2).stderr
+    file.write_text("nothing")
+    assert "message 1 is the user's" in run(*asked, "--chat-template", file, "-p", "and?", code=2).stderr
+    assert str(work) in run(*asked, "--chat-template", f"{work}/missing.jinja", "-p", "and?", code=1).stderr

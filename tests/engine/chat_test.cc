@@ -36,6 +36,11 @@ class ChatTest : public testing::Test {
     return model_->tokenize(prompt);
   }
 
+  static std::vector<Token> joined(std::vector<Token> a, const std::vector<Token>& b) {
+    a.insert(a.end(), b.begin(), b.end());
+    return a;
+  }
+
   static GenerateOptions few_tokens() {
     GenerateOptions out;
     out.max_tokens = 5;
@@ -50,14 +55,17 @@ class ChatTest : public testing::Test {
 
 TEST_F(ChatTest, several_questions_have_the_tokens_of_each) {
   const std::vector<std::string> asked = {"who?", "and where is it?", ""};
-  const auto [text, questions] = model_->tokenize(about(kText), asked);
-  ASSERT_EQ(questions.size(), asked.size());
-  for (std::size_t i = 0; i < 2; ++i) {
-    const Prompt alone = tokenized(asked[i]);
-    EXPECT_EQ(text, alone.text);
-    EXPECT_EQ(questions[i], alone.question);
+  for (const std::size_t count : {2, 3}) {
+    const auto [text, questions] = model_->tokenize(about(kText), std::span(asked).first(count));
+    ASSERT_EQ(questions.size(), count);
+    for (std::size_t i = 0; i < count; ++i) {
+      const Prompt alone = tokenized(asked[i]);
+      if (count == 2) {
+        EXPECT_EQ(text, alone.text);
+      }
+      EXPECT_EQ(joined(text, questions[i]), joined(alone.text, alone.question));
+    }
   }
-  EXPECT_EQ(questions[2], tokenized("").question);
   EXPECT_THROW(model_->tokenize(about(""), std::vector<std::string>{"", ""}), InputError);
 }
 

@@ -2,8 +2,10 @@
 // Conversations: the tokens of their turns, and caches that take a turn back.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
+#include "engine/model_impl.h"
 #include "support/temp.h"
 #include "support/tiny_gguf.h"
 #include "winnow/error.h"
@@ -51,15 +53,26 @@ std::vector<Token> turn_by_turn(const Model& model, const Conversation& whole, P
   return out;
 }
 
+/// With the names of control tokens, and without spaces: SentencePiece puts one before each text that it gets.
+std::string text_of(const Model& model, const std::vector<Token>& tokens) {
+  std::string text;
+  for (const Token token : tokens) text += model.impl().vocab.name(token);
+  for (const std::string space : {"\u2581", " "}) {
+    for (auto at = text.find(space); at != std::string::npos; at = text.find(space)) text.erase(at, space.size());
+  }
+  return text;
+}
+
 const std::vector<std::string> kSaid = {"one <|im_end|>", "two", "three", "four", "five"};
 
 TEST(Turns, make_the_whole_conversation) {
-  for (const auto* name : {"chatml", "llama2", "gemma"}) {
+  for (const auto* name : {"chatml", "llama2", "gemma", "zephyr", "llama3"}) {
     const auto model = load_tiny(name);
     for (const std::string system : {"", "be brief"}) {
       for (const std::string text : {"", "a text"}) {
         const Conversation conversation = chat(text, kSaid, system);
-        EXPECT_EQ(turn_by_turn(*model, conversation), model->tokenize(conversation)) << name;
+        EXPECT_EQ(text_of(*model, turn_by_turn(*model, conversation)), text_of(*model, model->tokenize(conversation)))
+            << name;
       }
     }
   }
@@ -96,14 +109,8 @@ TEST(Turns, keep_the_roles_of_their_messages) {
   for (const auto& message : messages)
     expected += std::string("<|im_start|>") + name_of(message.role) + "\n" + message.content + "<|im_end|>\n";
   expected += "<|im_start|>assistant\n";
-  const auto text_of = [&](const std::vector<Token>& tokens) {
-    std::string text;
-    for (const Token token : tokens) text += model->piece(token);
-    const std::string space = "\u2581";  // SentencePiece's, before each piece of text
-    for (auto at = text.find(space); at != std::string::npos; at = text.find(space)) text.erase(at, space.size());
-    return text;
-  };
-  EXPECT_EQ(text_of(model->tokenize(Conversation{"", messages})), text_of(model->tokenize(expected)));
+  std::erase(expected, ' ');
+  EXPECT_EQ(text_of(*model, model->tokenize(Conversation{"", messages})), "<s>" + expected);
 }
 
 TEST(Turns, begin_as_a_prompt_does) {
@@ -138,17 +145,25 @@ TEST(Turns, leave_an_answer_empty_that_is_not_there) {
 TEST(Turns, raw_ones_are_bytes) {
   const auto model = load_tiny("");
   const Conversation conversation = chat("", {"a", "b", "c"}, "", PromptFormat::raw);
-  const std::string space = "\u2581";  // SentencePiece's, before each piece of text
-  std::string bytes;
-  for (const Token token : turn_by_turn(*model, conversation)) bytes += model->piece(token);
-  for (auto at = bytes.find(space); at != std::string::npos; at = bytes.find(space)) bytes.erase(at, space.size());
-  EXPECT_EQ(bytes, "abc");
-  EXPECT_THROW(model->tokenize(chat("", {"a"})), UsageError) << "no template";
+  EXPECT_EQ(text_of(*model, turn_by_turn(*model, conversation)), "<s>abc");
+  const auto chatml = load_tiny("chatml");
+  EXPECT_EQ(model->tokenize(chat("", {"a"})), chatml->tokenize(chat("", {"a"}))) << "there is no template";
 }
 
 TEST(Turns, say_when_the_template_rewrites_the_past) {
-  const auto model = load_tiny("gpt-oss");  // marks where an answer's text begins only when the answer is given to it
-  turn_by_turn(*model, chat("", kSaid), Past::rewritten);
+  const std::string chat_template =  // marks where an answer's text begins only when the answer is given to it
+      "{% for message in messages %}<{{ message.role }}>{{ '<final>' if message.role == 'assistant' }}"
+      "{{ message.content }}{% endfor %}{{ '<assistant>' if add_generation_prompt }}";
+  turn_by_turn(*load_tiny(chat_template), chat("", kSaid), Past::rewritten);
+}
+
+TEST(Turns, say_when_the_template_leaves_out_what_an_answer_began_with) {
+  const std::string chat_template =
+      "{% for message in messages %}<{{ message.role }}>{{ message.content.split('</think>')[-1] }}{% endfor %}"
+      "{{ '<assistant>' if add_generation_prompt }}";
+  const auto model = load_tiny(chat_template);
+  turn_by_turn(*model, chat("", {"one", "<think>two</think>three", "four"}), Past::rewritten);
+  turn_by_turn(*model, chat("", {"one", "three", "four"}), Past::unchanged);
 }
 
 TEST(Turns, of_the_real_model_make_the_whole_conversation) {
@@ -157,6 +172,36 @@ TEST(Turns, of_the_real_model_make_the_whole_conversation) {
   const auto model = Model::load(*path);
   const Conversation conversation = chat("", kSaid, "be brief");
   EXPECT_EQ(turn_by_turn(*model, conversation), model->tokenize(conversation));
+}
+
+TEST(Messages, have_their_zero_bytes_and_names_of_control_tokens_as_text) {
+  const auto model = load_tiny("chatml");
+  const std::string words("a\0b </s> c", 10);
+  const std::vector<Message> messages = {
+      {Role::system, words}, {Role::user, words}, {Role::assistant, words}, {Role::user, words}};
+  const auto tokens = model->tokenize(Conversation{"", messages, PromptFormat::chat, ControlTokens::as_text});
+  const auto text = text_of(*model, tokens);
+  std::string expected = words;
+  std::erase(expected, ' ');
+  std::size_t times = 0;
+  for (auto at = text.find(expected); at != std::string::npos; at = text.find(expected, at + 1)) ++times;
+  EXPECT_EQ(times, messages.size());
+  const Token end = model->impl().vocab.end_of_text();
+  EXPECT_EQ(std::ranges::count(tokens, end), 0);
+  const auto parsed = model->tokenize(Conversation{"", messages, PromptFormat::chat, ControlTokens::parsed});
+  EXPECT_EQ(std::ranges::count(parsed, end), std::ssize(messages));
+}
+
+TEST(Messages, are_refused_that_the_template_leaves_out) {
+  const auto model = load_tiny("{% for m in messages if m.role != 'system' %}{{ m.content }}{% endfor %}");
+  const Conversation with_rules{"", {{Role::user, "one"}, {Role::system, "be brief"}}};
+  try {
+    model->tokenize(with_rules);
+    FAIL() << "nothing was refused";
+  } catch (const UsageError& error) {
+    EXPECT_NE(std::string(error.what()).find("message 2 is the system's"), std::string::npos) << error.what();
+  }
+  EXPECT_EQ(text_of(*model, model->tokenize(Conversation{"", {{Role::user, "one"}}})), "<s>one");
 }
 
 TEST(Turns, refuse_what_has_no_place_for_an_answer) {

@@ -262,7 +262,7 @@ TEST_F(ServingTest, too_little_memory_for_one_request_is_no_score) {
 }
 
 TEST_F(MeasuresTest, short_prompts_are_skipped_not_equal) {
-  const Task task{{raw("7bytes.", "6byte?")}, answering()};  // three tokens of space before both, and BOS
+  const Task task{{raw("7bytes.", "9-bytes-?")}, answering()};  // BOS, and three tokens of the space before them
   const auto why = [&](const char* spec, const char* budget, Protocol protocol) {
     return measure(task, {cache(spec, budget)}, protocol).front().skipped;
   };
@@ -276,7 +276,7 @@ TEST_F(MeasuresTest, short_prompts_are_skipped_not_equal) {
 
 /// An entry of this network takes 2 sides * 64 numbers * 4 bytes and its position, in 2 layers of 2 KV heads each.
 TEST_F(MeasuresTest, budgets_in_bytes_that_hold_a_prompt_are_skipped) {
-  const Task task{{raw("7bytes.", "6byte?")}, answering()};
+  const Task task{{raw("7bytes.", "9-bytes-?")}, answering()};
   constexpr int kEntry = (2 * 64 * 4 + 4) * 2 * 2;
   const auto of = [&](int entries, Protocol protocol) {
     const auto budget = std::to_string(entries * kEntry / 1024.0) + "KiB";

@@ -6,6 +6,7 @@ import json
 import math
 import pathlib
 import re
+import tempfile
 import time
 
 import pytest
@@ -80,6 +81,25 @@ def check_parallel_tool_calls(server):
     assert len(choices(server, CHAT, **body)[0]["message"]["tool_calls"]) == 1
 
 
+def check_chat_template_kwargs(server):
+    status, reply = server.post(CHAT, {**BODY[CHAT], "chat_template_kwargs": {"enable_thinking": 5}})
+    assert status == 400 and reply["error"]["param"] == "chat_template_kwargs.enable_thinking", reply
+    source = "{% for m in messages %}{{ m.content }}{% endfor %}{{ tone }}{{ '!' if enable_thinking else '?' }}"
+    with tempfile.NamedTemporaryFile("w", suffix=".jinja") as file:
+        file.write(source)
+        file.flush()
+        with Server(server.model, "--chat-template", file.name) as other:
+            assert rendered(other, chat_template_kwargs={"tone": " mild"}).endswith("yes mild!")
+            assert rendered(other, chat_template_kwargs={"enable_thinking": False}).endswith("yes?")
+
+
+def check_reasoning_format(server):
+    for form in ("none", "auto", "deepseek"):
+        assert choices(server, CHAT, reasoning_format=form) == choices(server, CHAT), "this template has no thinking"
+    status, reply = server.post(CHAT, {**BODY[CHAT], "reasoning_format": "aloud"})
+    assert status == 400 and reply["error"]["param"] == "reasoning_format", reply
+
+
 def rendered(server, **fields):
     return server.good("/apply-template", {"messages": [*MESSAGES, {"role": "assistant", "content": "yes"}], **fields})["prompt"]
 
@@ -134,7 +154,7 @@ def check_n_predict(server):
     body = {"prompt": "x", "ignore_eos": True, "n_predict": 3}
     assert server.good(COMPLETION, body)["usage"]["completion_tokens"] == 3 and len(tokens(server, n_predict=3, max_tokens=5)) == 5
     fits = server.good(COMPLETION, {**body, "n_predict": -1, "max_tokens": None})
-    assert fits["usage"]["total_tokens"] == 600, "the server's context"
+    assert fits["usage"]["total_tokens"] == 1200, "the server's context"
 
 
 def check_min_tokens(server):
@@ -290,7 +310,7 @@ check_tool_choice = check_tools
 
 @pytest.fixture(scope="module")
 def server(model):
-    with Server(model, "--context", "600") as one:
+    with Server(model, "--context", "1200") as one:
         one.model = model
         yield one
         one.wait_until_idle()

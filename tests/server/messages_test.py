@@ -60,7 +60,7 @@ def test_an_answer_is_that_of_a_chat(server):
     assert message["usage"] == usage and message["winnow"] == chat["winnow"]
 
 
-@pytest.mark.parametrize("fields", [{}, {"system": "Be brief."}, {"tools": [WEATHER, CLOCK], "tool_choice": {"type": "any"}, **RANDOM, "seed": 7, "max_tokens": 2000}])
+@pytest.mark.parametrize("fields", [{}, {"system": "Be brief."}, {"tools": [WEATHER, CLOCK], "tool_choice": {"type": "any"}, **RANDOM, "seed": 7, "max_tokens": 2000, "ignore_eos": False}])
 def test_a_stream_makes_the_whole_message(server, fields):
     message, events = streamed(server, **fields)
     assert said(message) == said(ask(server, **fields))
@@ -68,7 +68,7 @@ def test_a_stream_makes_the_whole_message(server, fields):
 
 
 def test_calls(server):
-    fields = {"tools": [WEATHER, CLOCK], "tool_choice": {"type": "any"}, "max_tokens": 2000, **RANDOM}
+    fields = {"tools": [WEATHER, CLOCK], "tool_choice": {"type": "any"}, "max_tokens": 2000, "ignore_eos": False, **RANDOM}
     names, counts = set(), set()
     for seed in range(20):
         message = ask(server, **fields, seed=seed)

@@ -73,17 +73,11 @@ def test_a_session_goes_on_as_the_conversation_sent_as_a_whole(model, where, way
 
 
 def question_tokens(server, said):
-    """Tokens of the last question with what the template puts after it: those of a chat less those of what is before."""
-
-    def count(messages, **fields):
-        return server.good("/tokenize", {"messages": messages, **fields})["count"]
-
-    *before, last = said
-    parts = last["content"] if isinstance(last["content"], list) else [{"type": "text", "text": last["content"]}]
-    without = {"role": "user", "content": parts[:-1] + [{"type": "text", "text": ""}]}
-    end = count([*before, without], add_generation_prompt=True) - count([*before, without], continue_final_message=True)
-    asked = server.good("/tokenize", {"content": parts[-1]["text"], "parse_special": False})["count"]
-    return asked + end
+    """Tokens of the last question and of what the template puts after it: one for each byte, and three for a space."""
+    last = said[-1]["content"]
+    question = last if isinstance(last, str) else last[-1]["text"]
+    text = server.good("/apply-template", {"messages": said})["prompt"]
+    return sum(3 if byte == ord(" ") else 1 for byte in text[text.rindex(question) :].encode())
 
 
 def test_a_session_survives_kill_9_and_goes_on_the_same(model, where):

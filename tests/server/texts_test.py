@@ -83,7 +83,7 @@ def test_names_of_control_tokens_are_tokens_or_text(server):
 def test_a_chat_cannot_write_control_tokens(server, model):
     from service import Server
 
-    messages = {"messages": [{"role": "user", "content": "</s>"}], "max_tokens": 1}
+    messages = {"messages": [{"role": "user", "content": "</s></s>"}], "max_tokens": 1}
     as_text = server.good("/v1/chat/completions", messages)["usage"]["prompt_tokens"]
     with Server(model, "--special") as one:
         assert one.good("/v1/chat/completions", messages)["usage"]["prompt_tokens"] < as_text
@@ -102,23 +102,22 @@ def test_what_lm_eval_asks_of_a_tokenizer(server):
     assert server.good("/tokenize", {"prompt": info["eos_token"], "add_special_tokens": False})["tokens"] == [2]
 
 
-def test_a_model_without_a_template_answers_completions(work):
+def test_a_model_without_a_template_has_the_nearest_one(work):
     from program import make_tiny_gguf
-    from service import Server, sentence
+    from service import Server
 
     with Server(make_tiny_gguf(f"{work}/plain.gguf")) as one:
-        status, reply = one.post("/v1/chat/completions", {"messages": [{"role": "user", "content": "x"}]})
-        assert status == 400 and sentence(reply, "no chat template", "/v1/completions")["param"] == "messages"
+        messages = {"messages": [{"role": "user", "content": "x"}]}
+        assert one.good("/apply-template", messages)["prompt"] == "<|im_start|>user\nx<|im_end|>\n<|im_start|>assistant\n"
+        assert one.good("/v1/chat/completions", {**messages, "max_tokens": 1})["choices"]
+        assert one.said().count("there is no chat template; messages are written by the built-in template chatml") == 1
         assert one.good("/v1/completions", {"prompt": "x", "max_tokens": 1})["choices"]
         assert one.get("/tokenizer_info")[1]["chat_template"] is None
 
 
-def test_a_system_message_that_would_be_cut_is_refused(server):
-    messages = [{"role": "system", "content": "Alpha.\x00 Omega."}, {"role": "user", "content": "hi"}]
-    for path in ("/v1/chat/completions", "/apply-template", "/tokenize"):
-        status, reply = server.post(path, {"messages": messages, "max_tokens": 1})
-        assert status == 400 and "byte 7 of its 14 is zero" in reply["error"]["message"], reply
-        assert reply["error"]["param"] == "messages"
-    whole = [{"role": "user", "content": "Alpha.\x00 Omega."}]
-    tokens = server.good("/tokenize", {"messages": whole})["tokens"]
+@pytest.mark.parametrize("role", ["system", "user", "assistant"])
+def test_zero_bytes_are_read(server, role):
+    messages = [{"role": role, "content": "Alpha.\x00 Omega."}, {"role": "user", "content": "hi"}]
+    assert "Alpha.\x00 Omega." in server.good("/apply-template", {"messages": messages})["prompt"]
+    tokens = server.good("/tokenize", {"messages": messages})["tokens"]
     assert "Omega" in server.good("/detokenize", {"tokens": tokens})["content"]

@@ -4,7 +4,9 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <CLI/CLI.hpp>
+#include <span>
 
+#include "base/hash.h"
 #include "cli/calibrate/name.h"
 #include "cli/counts.h"
 
@@ -15,6 +17,9 @@ namespace {
 std::string option_name(const ModelOptions& rope) {
   std::string out = rope.rope_scaling;
   if (rope.rope_freq_base > 0) out += fmt::format("{}base:{}", out.empty() ? "" : "+", rope.rope_freq_base);
+  if (!rope.chat_template.empty())
+    out += fmt::format("{}template:{:016x}", out.empty() ? "" : "+",
+                       hash_of(std::as_bytes(std::span(rope.chat_template))));
   return out;
 }
 

@@ -12,16 +12,6 @@
 
 namespace winnow::server {
 
-namespace {
-
-void add_to(AnswerPiece& to, AnswerPiece more) {
-  to.reasoning += more.reasoning;
-  to.text += more.text;
-  std::ranges::move(more.calls, std::back_inserter(to.calls));
-}
-
-}  // namespace
-
 Answering::Answering(std::shared_ptr<const Model> model, AnswerPlan plan, const MakeReader& make_reader,
                      std::shared_ptr<AnswerWriter> writer)
     : model_(std::move(model)), plan_(std::move(plan)), writer_(std::move(writer)) {
@@ -92,7 +82,7 @@ void Answering::end_choice(Choice& c, const Generation& generation, AnswerEnd en
   c.held += generation.text.substr(std::min(c.received, generation.text.size()));
   for (; c.reported < generation.logprobs.size(); ++c.reported) c.unsent.push_back(generation.logprobs[c.reported]);
   AnswerPiece last = c.reader->take(std::exchange(c.held, {}));
-  add_to(last, c.reader->finish());
+  last.add(c.reader->finish());
   if (!last.says_nothing() || !c.unsent.empty()) tell(c, std::move(last));
   end.reason = generation.finish;
   end.stop = stop_of(generation);

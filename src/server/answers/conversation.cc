@@ -4,37 +4,14 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
-#include <utility>
 
 #include "base/json.h"
 #include "server/openai/answer.h"
 #include "server/openai/errors.h"
-#include "server/tools/calls.h"
 
 namespace winnow::server {
 
 namespace {
-
-/// Earlier calls as the model has written them.
-std::string text_of_calls(const std::vector<ToolCall>& calls) {
-  std::string out;
-  for (const auto& call : calls) {
-    const Json json{{"name", call.name}, {"arguments", Json::parse(call.arguments)}};
-    out += (out.empty() ? "" : "\n") + text_of(json);
-  }
-  return out;
-}
-
-ChatMessage put_message(const AskedMessage& asked) {
-  const Message& said = asked.said;
-  if (said.role == Role::tool) return {Role::user, {kResultOpening, said.content}};
-  ChatMessage out{said.role, {said.content.substr(asked.question)}};
-  if (asked.question > 0) out.parts.insert(out.parts.begin(), said.content.substr(0, asked.question));
-  if (said.calls.empty()) return out;
-  if (!out.parts.back().empty()) out.parts.back() += "\n";
-  out.parts.back() += text_of_calls(said.calls);
-  return out;
-}
 
 void check_names(const std::vector<AskedTool>& tools) {
   for (std::size_t i = 0; i < tools.size(); ++i) {
@@ -44,34 +21,32 @@ void check_names(const std::vector<AskedTool>& tools) {
   }
 }
 
-Tools put_tools(std::vector<AskedTool> asked, const AskedToolChoice& choice) {
-  using Kind = AskedToolChoice::Kind;
-  check_names(asked);
-  const bool has_tools = !asked.empty();
-  Tools out;
-  out.may_call_several = choice.may_be_several && choice.kind != Kind::named;
-  out.must_call = choice.kind == Kind::required || choice.kind == Kind::named;
-  if (choice.kind == Kind::none) return out;
-  for (auto& tool : asked) {
-    if (choice.kind == Kind::named && tool.name != choice.name) continue;
-    Json definition{{"name", tool.name}};
-    if (!tool.description.empty()) definition["description"] = tool.description;
-    definition["parameters"] = std::move(tool.parameters);
-    out.list.push_back({std::move(tool.name), std::move(tool.path), std::move(definition)});
-  }
-  if (!out.must_call || !out.list.empty()) return out;
-  throw FieldError(choice.path, has_tools ? fmt::format("{} is {}, which is not in tools", choice.path, choice.name)
-                                          : fmt::format("{} wants a call, and there are no tools", choice.path));
-}
-
 }  // namespace
 
-ConversationRequest conversation_of(AskedConversation asked, const char* field, std::vector<std::string> left_out) {
-  ConversationRequest out{.chat = {}, .field = field, .left_out = std::move(left_out)};
-  for (const auto& message : asked.messages) out.chat.messages.push_back(put_message(message));
-  out.chat.end = asked.end == AskedEnd::continued ? ChatEnd::continued : ChatEnd::answer;
-  out.tools = put_tools(std::move(asked.tools), asked.choice);
+std::size_t AskedConversation::size() const {
+  std::size_t out = 0;
+  for (const auto& [said, question] : messages) {
+    out += said.content.size() + said.reasoning.size();
+    for (const auto& call : said.calls) out += call.name.size() + call.arguments.size();
+  }
+  for (const auto& tool : tools) out += tool.name.size() + tool.description.size() + text_of(tool.parameters).size();
   return out;
+}
+
+void choose_tools(AskedConversation& asked) {
+  using Kind = AskedToolChoice::Kind;
+  auto& [kind, name, may_be_several, path] = asked.choice;
+  auto& tools = asked.tools;
+  check_names(tools);
+  const bool has_tools = !tools.empty();
+  if (kind == Kind::none) tools.clear();
+  if (kind == Kind::named) {
+    std::erase_if(tools, [&](const AskedTool& tool) { return tool.name != name; });
+    may_be_several = false;  // who names a function asks for one call
+  }
+  if (!tools.empty() || kind == Kind::automatic || kind == Kind::none) return;
+  throw FieldError(path, has_tools ? fmt::format("{} is {}, which is not in tools", path, name)
+                                   : fmt::format("{} wants a call, and there are no tools", path));
 }
 
 AskedMessage message_of_parts(Role role, const std::vector<std::string>& parts) {

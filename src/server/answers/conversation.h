@@ -3,12 +3,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "server/answers/request.h"
+#include "chat/template.h"
+#include "server/openai/fields.h"
 #include "winnow/conversation.h"
 
 namespace winnow::server {
@@ -40,23 +42,26 @@ struct AskedToolChoice {
 struct AskedThinking {
   std::optional<bool> wanted = {};  ///< none: as the template has it
   std::optional<int> budget = {};   ///< tokens
+  chat::Reasoning reasoning = chat::Reasoning::apart;
 };
 
-/// What comes after the last message.
-enum class AskedEnd : std::uint8_t { answer, continued };
-
-/// A conversation as APIs with messages, reasoning and calls have it.
+/// A conversation that is to be answered.
 struct AskedConversation {
-  std::vector<AskedMessage> messages;
-  std::vector<AskedTool> tools;
-  AskedToolChoice choice;
-  AskedThinking thinking;
-  AskedEnd end = AskedEnd::answer;
+  std::vector<AskedMessage> messages = {};
+  std::vector<AskedTool> tools = {};
+  AskedToolChoice choice = {};
+  AskedThinking thinking = {};
+  std::map<std::string, std::string> variables = {};  ///< of the template: JSON by name
+  chat::Ending ending = chat::Ending::answer;
+  const char* field = "messages";          ///< that has it, for errors
+  std::vector<std::string> left_out = {};  ///< sentences about what of the request is not there, for the log
+
+  /// Bytes of all texts.
+  std::size_t size() const;
 };
 
-/// The conversation as it is put to the model. `field` is the one that has it, `left_out` what of the request is not
-/// there. Throws FieldError for a choice that the tools do not allow.
-ConversationRequest conversation_of(AskedConversation asked, const char* field, std::vector<std::string> left_out);
+/// Leaves the tools that may be called. Throws FieldError for a choice that they do not allow.
+void choose_tools(AskedConversation& asked);
 
 /// Texts of one message as its content: each on lines of its own.
 AskedMessage message_of_parts(Role role, const std::vector<std::string>& parts);

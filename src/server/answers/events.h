@@ -28,6 +28,21 @@ struct AnswerPiece {
   std::vector<CallPiece> calls = {};
   std::vector<GeneratedToken> tokens = {};  ///< with log probabilities, where they are asked for
 
+  /// Adds what follows it, without tokens.
+  void add(const AnswerPiece& more) {
+    reasoning += more.reasoning;
+    text += more.text;
+    for (const auto& call : more.calls) add(call);
+  }
+  /// One piece has one of each call.
+  void add(const CallPiece& call) {
+    if (calls.empty() || calls.back().index != call.index) {
+      calls.push_back(call);
+    } else {
+      calls.back().arguments += call.arguments;
+    }
+  }
+
   /// Whether there is nothing to be read in it.
   bool says_nothing() const { return reasoning.empty() && text.empty() && calls.empty(); }
 };

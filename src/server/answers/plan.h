@@ -19,7 +19,6 @@ struct AnswerForm {
   int priority = 0;                       ///< among the requests of the same key
   std::optional<std::string> cache_salt;  ///< requests with the same share texts that were read
   bool stream = false;
-  bool calls = false;         ///< an answer may be calls of tools
   bool echo = false;          ///< the prompt's text comes before each answer's
   bool usage_at_end = false;  ///< of a stream
   bool usage_in_chunks = false;

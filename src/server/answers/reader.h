@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstdint>
-#include <functional>
 #include <memory>
-#include <string>
 #include <string_view>
 
+#include "chat/answer_format.h"
 #include "server/answers/events.h"
-#include "winnow/conversation.h"
 
 namespace winnow::server {
 
@@ -26,15 +23,9 @@ class AnswerReader {
   virtual AnswerPiece finish() = 0;
 };
 
-/// Whether more of an answer may come.
-enum class AnswerExtent : std::uint8_t { partial, whole };
-
-/// The message that an answer is as far as it has come.
-using AnswerParser = std::function<Message(const std::string& text, AnswerExtent extent)>;
-
 /// A reader to which all is text.
 std::unique_ptr<AnswerReader> text_reader();
-/// A reader that goes by a parser, which sees the whole answer each time.
-std::unique_ptr<AnswerReader> message_reader(AnswerParser parse);
+/// A reader that goes by the format of the model's chat template.
+std::unique_ptr<AnswerReader> format_reader(const chat::AnswerFormat& format);
 
 }  // namespace winnow::server

@@ -5,13 +5,12 @@
 #include <variant>
 #include <vector>
 
+#include "server/answers/conversation.h"
 #include "server/answers/plan.h"
 #include "server/answers/reader.h"
-#include "server/openai/chat_request.h"
 #include "server/openai/completion_request.h"
 #include "server/openai/fields.h"
 #include "server/options.h"
-#include "server/tools/tools.h"
 #include "winnow/generate.h"
 #include "winnow/model.h"
 
@@ -31,14 +30,6 @@ struct RequestTerms {
   int context;  ///< tokens
 };
 
-/// A conversation that is to be answered.
-struct ConversationRequest {
-  ChatPrompt chat;
-  Tools tools = {};
-  const char* field = "messages";          ///< that has it, for errors
-  std::vector<std::string> left_out = {};  ///< sentences about what of the request is not there, for the log
-};
-
 /// Prompts that are to be continued.
 struct PromptsRequest {
   std::vector<PromptSource> prompts;
@@ -48,15 +39,12 @@ struct PromptsRequest {
 struct AnswerRequest {
   AnswerForm form;
   GenerateOptions generate = {};
-  std::variant<ConversationRequest, PromptsRequest> asked = {};
+  std::variant<AskedConversation, PromptsRequest> asked = {};
   const char* format_field = "response_format";  ///< that asks for the grammar in `generate`, for errors
   nlohmann::ordered_json repeated = {};          ///< AnswerPlan::repeated
 
-  ConversationRequest* conversation() { return std::get_if<ConversationRequest>(&asked); }
-  const ConversationRequest* conversation() const { return std::get_if<ConversationRequest>(&asked); }
+  AskedConversation* conversation() { return std::get_if<AskedConversation>(&asked); }
+  const AskedConversation* conversation() const { return std::get_if<AskedConversation>(&asked); }
 };
-
-/// The messages of a conversation as the model reads them, with what it is told of its tools.
-ChatPrompt prompt_of(ConversationRequest conversation);
 
 }  // namespace winnow::server

@@ -13,12 +13,12 @@ namespace winnow::server {
 void check_question(const AnswerRequest& request) {
   if (request.form.echo)
     throw FieldError("echo", "echo does not go with winnow.documents: they are not read with the prompt");
-  const ConversationRequest* const conversation = request.conversation();
+  const AskedConversation* const conversation = request.conversation();
   if (conversation == nullptr) return;
-  if (!conversation->tools.list.empty())
+  if (!conversation->tools.empty())
     throw FieldError("tools", "tools do not go with winnow.documents: nothing is read before documents");
-  const auto& messages = conversation->chat.messages;
-  if (messages.size() == 1 && messages.front().role == Role::user && messages.front().parts.size() == 1) return;
+  const auto& messages = conversation->messages;
+  if (messages.size() == 1 && messages.front().said.role == Role::user && messages.front().question == 0) return;
   throw FieldError(conversation->field, fmt::format("documents are asked a question: {} must be one message of the "
                                                     "user with one text",
                                                     conversation->field));

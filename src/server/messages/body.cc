@@ -131,15 +131,14 @@ void read_turns(Fields& fields, const Json& ordered, std::vector<AskedMessage>& 
 }
 
 /// Tools that the API's own servers have are left out.
-void read_messages_tools(Fields& fields, const Json& ordered, AskedConversation& to,
-                         std::vector<std::string>& left_out) {
+void read_messages_tools(Fields& fields, const Json& ordered, AskedConversation& to) {
   const RequestJson* const list = fields.list("tools");
   for (std::size_t i = 0; list != nullptr && i < list->size(); ++i) {
     const std::string path = fmt::format("tools[{}]", i);
     Fields tool(object_at((*list)[i], path), path + ".");
     const auto type = tool.text("type").value_or("custom");
     if (type != "custom") {
-      left_out.push_back(fmt::format("tools of the type {} are not there, and left out", brief(type)));
+      to.left_out.push_back(fmt::format("tools of the type {} are not there, and left out", brief(type)));
       continue;
     }
     tool.required_object("input_schema");
@@ -203,24 +202,24 @@ std::string read_output_format(const RequestBody& body) {
 }
 
 /// An answer goes on with a last message of the assistant that is nothing but text.
-AskedEnd end_of(const Message& last) {
+chat::Ending ending_of(const Message& last) {
   const bool is_begun = last.role == Role::assistant && last.calls.empty() && !last.content.empty();
-  return is_begun ? AskedEnd::continued : AskedEnd::answer;
+  return is_begun ? chat::Ending::continued : chat::Ending::answer;
 }
 
 }  // namespace
 
-ConversationRequest read_messages_conversation(const RequestBody& body) {
+AskedConversation read_messages_conversation(const RequestBody& body) {
   const Json ordered = fields_in_order(body.text, body.json, {"messages", "tools"});
   AskedConversation out;
-  std::vector<std::string> left_out;
   read_system(body.fields, out.messages);
   read_turns(body.fields, ordered, out.messages);
-  read_messages_tools(body.fields, ordered, out, left_out);
+  read_messages_tools(body.fields, ordered, out);
   out.choice = read_messages_choice(body.fields);
   out.thinking = read_thinking(body.fields);
-  out.end = end_of(out.messages.back().said);
-  return conversation_of(std::move(out), "messages", std::move(left_out));
+  out.ending = ending_of(out.messages.back().said);
+  choose_tools(out);
+  return out;
 }
 
 AnswerRequest read_messages_body(const RequestBody& body, const RequestTerms& terms) {

@@ -9,6 +9,6 @@ namespace winnow::server {
 AnswerRequest read_messages_body(const RequestBody& body, const RequestTerms& terms);
 
 /// Its part that makes the prompt: `system`, `messages`, `tools`, `tool_choice`. Throws ApiError.
-ConversationRequest read_messages_conversation(const RequestBody& body);
+AskedConversation read_messages_conversation(const RequestBody& body);
 
 }  // namespace winnow::server

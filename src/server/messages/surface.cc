@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/messages/surface.h"
 
+#include "server/answers/written.h"
 #include "server/messages/body.h"
 #include "server/messages/errors.h"
 #include "server/messages/writer.h"
@@ -15,8 +16,8 @@ std::shared_ptr<AnswerWriter> messages_writer(const std::shared_ptr<const Model>
 }
 
 HttpReply count_tokens_route(const RequestBody& body, const RequestTerms& terms) {
-  const ChatPrompt chat = prompt_of(read_messages_conversation(body));
-  return {.body = text_of({{"input_tokens", tokenize(terms.model, chat, terms.defaults.control).size()}})};
+  const auto written = write(terms.model, read_messages_conversation(body), terms.defaults.control);
+  return {.body = text_of({{"input_tokens", written.prompt.size()}})};
 }
 
 }  // namespace

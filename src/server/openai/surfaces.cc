@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/openai/surfaces.h"
 
+#include "server/openai/chat_request.h"
 #include "server/openai/chat_writer.h"
 #include "server/openai/completion_writer.h"
 #include "server/openai/errors.h"
@@ -22,8 +23,7 @@ AnswerRequest read_chat_body(const RequestBody& body, const RequestTerms& terms)
   AnswerRequest out{.form = read_chat_form(fields)};
   out.generate = read_generation(fields, out.form, terms.defaults, terms.model.info());
   out.generate.grammar = read_response_format(fields, body.json, body.text);
-  Tools tools = read_tools(fields, body.json, body.text);
-  out.asked = ConversationRequest{read_chat(fields), std::move(tools)};
+  out.asked = read_chat(body);
   return out;
 }
 

@@ -4,6 +4,7 @@
 #include <spdlog/fmt/fmt.h>
 
 #include "engine/model_impl.h"
+#include "server/answers/written.h"
 #include "server/openai/answer.h"
 #include "server/openai/chat_request.h"
 #include "server/openai/completion_request.h"
@@ -28,8 +29,8 @@ std::vector<Token> tokens_of(const Model& model, Fields& fields) {
   return adds && control == ControlTokens::parsed ? vocab.opening(text) : vocab.tokenize(text, control);
 }
 
-std::vector<Token> chat_tokens(const Model& model, Fields& fields) {
-  Prompt out = tokenize(model, read_chat(fields), ControlTokens::as_text).prompt;
+std::vector<Token> chat_tokens(const Model& model, const RequestBody& body) {
+  Prompt out = write(model, read_chat(body), ControlTokens::as_text).prompt.prompt;
   out.text.insert(out.text.end(), out.question.begin(), out.question.end());
   return out.text;
 }
@@ -52,7 +53,7 @@ std::string list_of(const std::vector<Token>& tokens, const Print& print) {
 HttpReply tokenize_route(const RequestBody& body, const RequestTerms& terms) {
   Fields& fields = body.fields;
   const Model& model = terms.model;
-  const auto tokens = fields.any("messages") == nullptr ? tokens_of(model, fields) : chat_tokens(model, fields);
+  const auto tokens = fields.any("messages") == nullptr ? tokens_of(model, fields) : chat_tokens(model, body);
   std::string out =
       fmt::format(R"({{"tokens":{},"count":{},"max_model_len":{})",
                   list_of(tokens, [](Token token) { return std::to_string(token); }), tokens.size(), terms.context);
@@ -74,7 +75,7 @@ HttpReply detokenize_route(const RequestBody& body, const RequestTerms& terms) {
 }
 
 HttpReply apply_template_route(const RequestBody& body, const RequestTerms& terms) {
-  return reply_of({{"prompt", render(terms.model, read_chat(body.fields))}});
+  return reply_of({{"prompt", write(terms.model, read_chat(body), ControlTokens::as_text).text}});
 }
 
 HttpReply tokenizer_info(const Model& model) {

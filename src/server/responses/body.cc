@@ -34,7 +34,7 @@ void refuse_memory(Fields& fields) {
 }
 
 /// Functions only: what the API's own servers do is left out.
-void read_response_tools(const RequestBody& body, AskedConversation& to, std::vector<std::string>& left_out) {
+void read_response_tools(const RequestBody& body, AskedConversation& to) {
   const RequestJson* const list = body.fields.list("tools");
   if (list == nullptr || list->empty()) return;
   const Json ordered = fields_in_order(body.text, body.json, {"tools"}).at("tools");
@@ -43,7 +43,7 @@ void read_response_tools(const RequestBody& body, AskedConversation& to, std::ve
     Fields tool(object_at((*list)[i], path), path + ".");
     const std::string type = tool.required_text("type");
     if (type != "function") {
-      left_out.push_back(fmt::format("tools of the type {} are not there, and left out", brief(type)));
+      to.left_out.push_back(fmt::format("tools of the type {} are not there, and left out", brief(type)));
       continue;
     }
     const bool has_parameters = tool.object("parameters") != nullptr;
@@ -144,12 +144,13 @@ AnswerRequest read_responses_body(const RequestBody& body, const RequestTerms& t
   out.generate.grammar = read_text_format(body);
   out.format_field = "text.format";
   AskedConversation conversation;
-  std::vector<std::string> left_out;
-  conversation.messages = read_input(fields, left_out);
-  read_response_tools(body, conversation, left_out);
+  conversation.field = "input";
+  conversation.messages = read_input(fields, conversation.left_out);
+  read_response_tools(body, conversation);
   read_response_choice(fields, conversation);
   conversation.thinking = read_effort(fields);
-  out.asked = conversation_of(std::move(conversation), "input", std::move(left_out));
+  choose_tools(conversation);
+  out.asked = std::move(conversation);
   read_without_effect(fields);
   for (const char* const name : {"truncation", "stream_options", "max_tool_calls"}) fields.any(name);
   out.repeated = repeated_of(body.json);

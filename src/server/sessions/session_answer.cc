@@ -9,15 +9,16 @@ void SessionAnswer::ended(std::size_t prompt, PromptEnd end) {
     return next_->ended(prompt, std::move(end));
   }
   const auto shared = std::make_shared<PromptEnd>(std::move(end));
-  workers_.post([next = next_, turn = turn_, said = said_, to_http = to_http_, prompt, shared]() mutable {
-    try {
-      turn->keep(std::move(said), shared->answers.front().text);
-    } catch (...) {
-      shared->error = std::current_exception();
-    }
-    turn.reset();
-    to_http([next, prompt, shared] { next->ended(prompt, std::move(*shared)); });
-  });
+  workers_.post(
+      [next = next_, turn = turn_, said = said_, format = format_, to_http = to_http_, prompt, shared]() mutable {
+        try {
+          turn->keep(std::move(said), format.parse(shared->answers.front().text));
+        } catch (...) {
+          shared->error = std::current_exception();
+        }
+        turn.reset();
+        to_http([next, prompt, shared] { next->ended(prompt, std::move(*shared)); });
+      });
   turn_.reset();
 }
 

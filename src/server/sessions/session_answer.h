@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "chat/answer_format.h"
 #include "server/engine_thread.h"
 #include "server/post.h"
 #include "server/sessions/sessions.h"
@@ -15,12 +16,13 @@ namespace winnow::server {
 /// Keeps the answer of a session's turn before its end is told: what a client has got the end of is not lost.
 class SessionAnswer : public AnswerListener {
  public:
-  /// `said` are the messages of this turn. `workers` outlives the listener.
-  SessionAnswer(std::shared_ptr<AnswerListener> next, std::shared_ptr<SessionTurn> turn, std::vector<ChatMessage> said,
-                Workers& workers, Post to_http)
+  /// `said` are the messages of this turn, `format` is that of the answer. `workers` outlives the listener.
+  SessionAnswer(std::shared_ptr<AnswerListener> next, std::shared_ptr<SessionTurn> turn, std::vector<AskedMessage> said,
+                chat::AnswerFormat format, Workers& workers, Post to_http)
       : next_(std::move(next)),
         turn_(std::move(turn)),
         said_(std::move(said)),
+        format_(std::move(format)),
         workers_(workers),
         to_http_(std::move(to_http)) {}
 
@@ -38,7 +40,8 @@ class SessionAnswer : public AnswerListener {
  private:
   std::shared_ptr<AnswerListener> next_;
   std::shared_ptr<SessionTurn> turn_;
-  std::vector<ChatMessage> said_;
+  std::vector<AskedMessage> said_;
+  chat::AnswerFormat format_;
   Workers& workers_;
   Post to_http_;
 };

@@ -23,6 +23,17 @@ ApiError unknown(const SessionKey& key) {
   return ApiError(404, fmt::format("there is no session {}", brief(key.name)));
 }
 
+Json json_of(const Message& message) {
+  Json out{{"role", name_of(message.role)}, {"content", message.content}};
+  if (!message.reasoning.empty()) out["reasoning_content"] = message.reasoning;
+  if (!message.call_id.empty()) out["tool_call_id"] = message.call_id;
+  for (const auto& call : message.calls) {
+    out["tool_calls"].push_back(
+        {{"id", call.id}, {"type", "function"}, {"function", {{"name", call.name}, {"arguments", call.arguments}}}});
+  }
+  return out;
+}
+
 }  // namespace
 
 HttpReply sessions_reply(const SessionStore& store, const std::string& owner) {
@@ -37,8 +48,7 @@ HttpReply session_reply(const SessionStore& store, const SessionKey& key) {
   if (!record) throw unknown(key);
   Json out = about(key.name, *record);
   out["messages"] = Json::array();
-  for (const auto& message : record->messages)
-    out["messages"].push_back({{"role", role_name(message.role)}, {"content", message.text()}});
+  for (const auto& message : record->messages) out["messages"].push_back(json_of(message.said));
   return {.body = text_of(out)};
 }
 

@@ -36,10 +36,45 @@ std::string prefix_of(const std::string& owner) {
 
 std::string record_key(const SessionKey& key) { return prefix_of(key.owner) + key.name; }
 
+Role role_named(const std::string& name) {
+  for (const auto role : {Role::user, Role::assistant, Role::system, Role::tool}) {
+    if (name == name_of(role)) return role;
+  }
+  throw UsageError(fmt::format("there is no role {}", name));
+}
+
+StoredJson print(const AskedMessage& message) {
+  const auto& [said, question] = message;
+  StoredJson out{{"role", name_of(said.role)}, {"parts", {said.content.substr(0, question)}}};
+  if (question == 0) out["parts"].clear();
+  out["parts"].push_back(said.content.substr(question));
+  for (const auto& [name, text] :
+       {std::pair{"reasoning", said.reasoning}, {"call_id", said.call_id}, {"tool_name", said.tool_name}}) {
+    if (!text.empty()) out[name] = text;
+  }
+  for (const auto& call : said.calls)
+    out["calls"].push_back({{"id", call.id}, {"name", call.name}, {"arguments", call.arguments}});
+  return out;
+}
+
+AskedMessage parse_message(const StoredJson& json) {
+  AskedMessage out{.said = {.role = role_named(json.at("role")), .content = {}}};
+  Message& said = out.said;
+  for (const auto& part : json.at("parts")) {
+    out.question = said.content.size();
+    said.content += part.get<std::string>();
+  }
+  said.reasoning = json.value("reasoning", "");
+  said.call_id = json.value("call_id", "");
+  said.tool_name = json.value("tool_name", "");
+  for (const auto& call : json.value("calls", StoredJson::array()))
+    said.calls.push_back({call.at("id"), call.at("name"), call.at("arguments")});
+  return out;
+}
+
 std::string print(const SessionRecord& record) {
   StoredJson messages = StoredJson::array();
-  for (const auto& message : record.messages)
-    messages.push_back({{"role", role_name(message.role)}, {"parts", message.parts}});
+  for (const auto& message : record.messages) messages.push_back(print(message));
   const StoredJson json{{"id", record.id}, {"messages", messages}, {"turns", record.turns}, {"used", record.used}};
   return json.dump(-1, ' ', false, StoredJson::error_handler_t::replace);
 }
@@ -48,8 +83,7 @@ SessionRecord parse(const store::Bytes& bytes, const std::string& where, std::st
   SessionRecord out;
   try {
     const auto json = parse_json<StoredJson>(record_text(bytes));
-    for (const auto& message : json.at("messages"))
-      out.messages.push_back({role_named(message.at("role")), message.at("parts")});
+    for (const auto& message : json.at("messages")) out.messages.push_back(parse_message(message));
     json.at("id").get_to(out.id);
     json.at("turns").get_to(out.turns);
     json.at("used").get_to(out.used);

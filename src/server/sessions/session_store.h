@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "server/answers/conversation.h"
 #include "server/hidden_place.h"
-#include "server/openai/chat_request.h"
 #include "store/byte_store.h"
 
 namespace winnow::server {
@@ -27,7 +27,7 @@ void check_session_name(const std::string& name);
 /// A conversation as it is stored.
 struct SessionRecord {
   std::string id = {};  ///< another one when a session is begun again under its name
-  std::vector<ChatMessage> messages = {};
+  std::vector<AskedMessage> messages = {};
   std::uint64_t turns = 0;  ///< that have been kept since it began
   std::int64_t used = 0;    ///< seconds since 1970
 };

@@ -28,9 +28,10 @@ SessionTurn::SessionTurn(SessionStore& store, std::shared_ptr<BusySessions> busy
 
 SessionTurn::~SessionTurn() { busy_->remove(key_); }
 
-void SessionTurn::keep(std::vector<ChatMessage> messages, const std::string& answer) {
+void SessionTurn::keep(std::vector<AskedMessage> messages, Message answer) {
   for (auto& message : messages) record_.messages.push_back(std::move(message));
-  record_.messages.push_back({Role::assistant, {answer}});
+  answer.role = Role::assistant;
+  record_.messages.push_back({std::move(answer)});
   ++record_.turns;
   record_.used = seconds_since_1970();
   if (!with_store(store_, [this] { return store_.put(key_, record_); }))

@@ -34,10 +34,10 @@ class SessionTurn {
   SessionTurn& operator=(const SessionTurn&) = delete;
 
   /// What was said before.
-  const std::vector<ChatMessage>& before() const { return record_.messages; }
+  const std::vector<AskedMessage>& before() const { return record_.messages; }
   /// Keeps what is said now and the answer to it. Throws ApiError: 409 when another server has taken a turn meanwhile,
   /// 503 for a store that cannot be written.
-  void keep(std::vector<ChatMessage> messages, const std::string& answer);
+  void keep(std::vector<AskedMessage> messages, Message answer);
 
  private:
   SessionStore& store_;

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/answers/written.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "engine/model_impl.h"
+#include "engine/wording.h"
+#include "server/openai/answer.h"
+#include "server/openai/errors.h"
+
+namespace winnow::server {
+
+namespace {
+
+std::vector<chat::Tool> tools_of(const AskedConversation& asked) {
+  std::vector<chat::Tool> out;
+  for (const auto& tool : asked.tools) out.push_back({tool.name, tool.description, text_of(tool.parameters)});
+  return out;
+}
+
+chat::ToolChoice choice_of(AskedToolChoice::Kind kind) {
+  using Kind = AskedToolChoice::Kind;
+  if (kind == Kind::automatic) return chat::ToolChoice::automatic;
+  return kind == Kind::none ? chat::ToolChoice::none : chat::ToolChoice::required;
+}
+
+Wording wording_of(const Model& model, const AskedConversation& asked, ControlTokens control) {
+  std::vector<Message> messages;
+  for (const auto& message : asked.messages) messages.push_back(message.said);
+  const auto tools = tools_of(asked);
+  chat::Input input;
+  input.messages = messages;
+  input.tools = tools;
+  input.tool_choice = choice_of(asked.choice.kind);
+  input.calls = asked.choice.may_be_several ? chat::Calls::parallel : chat::Calls::one;
+  input.ending = asked.ending;
+  input.thinking = asked.thinking.wanted.value_or(true) ? chat::Thinking::on : chat::Thinking::off;
+  input.reasoning = asked.thinking.reasoning;
+  input.variables = asked.variables;
+  try {
+    return winnow::write(model.impl(), input, control);
+  } catch (const chat::TemplateError& error) {
+    throw FieldError(asked.field, error.what());
+  }
+}
+
+/// The bytes at which questions begin: the last text of each message of the user.
+std::vector<std::size_t> questions_in(const AskedConversation& asked, const Wording& wording) {
+  std::vector<std::size_t> out;
+  for (std::size_t i = 0; i < asked.messages.size(); ++i) {
+    const auto& [said, question] = asked.messages[i];
+    if (said.role == Role::user) out.push_back(wording.begin_of_last(i, said.content.size() - question));
+  }
+  return out;
+}
+
+StagedPrompt split(std::vector<Token> tokens, std::vector<std::size_t> questions) {
+  questions.erase(std::unique(questions.begin(), questions.end()), questions.end());
+  std::erase(questions, std::size_t{0});
+  if (questions.empty()) return {{std::move(tokens), {}}};
+  const auto at = tokens.begin() + static_cast<std::ptrdiff_t>(questions.back());
+  return {{{tokens.begin(), at}, {at, tokens.end()}}, std::move(questions)};
+}
+
+}  // namespace
+
+WrittenConversation write(const Model& model, const AskedConversation& asked, ControlTokens control) {
+  Wording wording = wording_of(model, asked, control);
+  auto questions = questions_in(asked, wording);
+  auto tokens = winnow::tokens_of(model.impl().vocab, wording.text, questions);
+  return {std::move(wording.text.text), split(std::move(tokens), std::move(questions)), std::move(wording.answer),
+          std::move(wording.left_out)};
+}
+
+void demand(const chat::AnswerFormat& format, const Model& model, GenerateOptions& of) {
+  const auto& vocab = model.impl().vocab;
+  for (const auto& name : format.preserved) {
+    const auto tokens = vocab.tokenize(name, ControlTokens::parsed);
+    if (tokens.size() == 1) of.preserved_tokens.push_back(tokens.front());
+  }
+  of.stop.insert(of.stop.end(), format.stops.begin(), format.stops.end());
+  if (!of.grammar.empty()) return;
+  of.grammar = format.grammar;
+  of.grammar_triggers = format.triggers;
+  if (of.grammar_triggers.empty()) of.grammar_prefix = format.prefix;
+}
+
+}  // namespace winnow::server
