@@ -112,8 +112,9 @@ def test_a_conversation_goes_on_after_calls(server):
     text = server.good("/apply-template", {"messages": messages})["prompt"]
     assert '<tool_call>\n{"name": "get_weather", "arguments": {"town": "Kyiv", "days": 1}}\n</tool_call>' in text
     assert "<tool_response>\nsunny\n</tool_response>" in text
-    empty = {"id": "b", "type": "function", "function": {"name": "clock", "arguments": ""}}
-    server.good(CHAT, body(messages=[USER, {"role": "assistant", "tool_calls": [empty]}, {"role": "tool", "content": "12"}], max_tokens=5))
+    for nothing in ("", " ", "\n"):
+        empty = {"id": "b", "type": "function", "function": {"name": "clock", "arguments": nothing}}
+        server.good(CHAT, body(messages=[USER, {"role": "assistant", "tool_calls": [empty]}, {"role": "tool", "content": "12"}], max_tokens=5))
     server.good(CHAT, body(messages=messages, max_tokens=5))
 
 

@@ -71,7 +71,7 @@ std::string read_tool_name(Fields& fields) {
 }
 
 std::string checked_arguments(const std::string& text, const std::string& path) {
-  if (text.empty()) return "{}";
+  if (text.find_first_not_of(" \t\r\n") == std::string::npos) return "{}";
   try {
     parse_json<Json>(text);
     return text;

@@ -69,7 +69,7 @@ AskedMessage message_of_parts(Role role, const std::vector<std::string>& parts);
 /// The name of a function in `fields`. Throws FieldError for one that no client may give.
 std::string read_tool_name(Fields& fields);
 
-/// A call's arguments of earlier messages, which must be JSON; an empty text stands for none. Throws FieldError.
+/// A call's arguments of earlier messages, which must be JSON; white space stands for none. Throws FieldError.
 std::string checked_arguments(const std::string& text, const std::string& path);
 
 }  // namespace winnow::server
