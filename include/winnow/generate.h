@@ -49,7 +49,7 @@ struct WINNOW_EXPORT GenerateOptions {
   /// the grammar is about begins with its first group that is not empty, or with all of it. They are looked for in the
   /// last 256 bytes of the answer.
   std::vector<std::string> grammar_triggers = {};
-  /// What the prompt ends with and the grammar begins with. Only without triggers.
+  /// The end of the prompt, with which the grammar begins. Only without triggers.
   std::string grammar_prefix = {};
   /// Control tokens whose names are part of the answer's text; others give none.
   std::vector<Token> preserved_tokens = {};

@@ -29,7 +29,7 @@ Message AnswerFormat::parse(std::string_view text) const {
   if (parser != nullptr) {
     if (auto read = parser->parse(text, Extent::whole)) return std::move(*read);
   }
-  // What a stream of it would give.
+  // The message that a stream of it would give.
   AnswerReader reader(*this);
   reader.add(text);
   reader.end();

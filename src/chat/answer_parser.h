@@ -21,7 +21,7 @@ struct AnswerFormat::Parser {
   std::optional<Message> parse(std::string_view text, Extent extent) const;
 };
 
-/// What llama.cpp says about the answers to a prompt. `continued`: the prompt has the beginning of the answer.
+/// The format of the answers to a prompt, as llama.cpp has it. `continued`: the prompt has the beginning of the answer.
 AnswerFormat format_of(const common_chat_params& params, common_reasoning_format reasoning, bool continued);
 
 }  // namespace winnow::chat

@@ -22,7 +22,7 @@ enum class End : std::uint8_t { open, closed };
 
 std::string mark(std::size_t i) { return fmt::format("@{}@", i); }
 
-/// What libllama writes of messages whose contents are marks; empty: it refuses them.
+/// Messages whose contents are marks, as libllama writes them; empty: it refuses them.
 std::string written(const std::string& name, const Roles& roles, End end, std::string_view around = "") {
   std::vector<std::string> contents;
   for (std::size_t i = 0; i < roles.size(); ++i) contents.push_back(fmt::format("{}{}{}", around, mark(i), around));

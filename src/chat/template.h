@@ -31,7 +31,7 @@ struct Tool {
 
 enum class ToolChoice : std::uint8_t { automatic, required, none };
 
-/// What follows the messages: an answer that the template opens, nothing, or the rest of the last message.
+/// The part after the messages: an answer that the template opens, nothing, or the rest of the last message.
 enum class Ending : std::uint8_t { answer, nothing, continued };
 
 /// Whether the model thinks before it answers, where its template has a choice.
@@ -43,7 +43,7 @@ enum class Calls : std::uint8_t { one, parallel };
 /// Where the model's thinking goes when an answer is read.
 enum class Reasoning : std::uint8_t { apart, in_content };
 
-/// What a template is run with.
+/// Values that a template is run with.
 struct Input {
   std::span<const Message> messages;
   std::span<const Tool> tools;
@@ -57,7 +57,7 @@ struct Input {
   std::string grammar = {};  ///< GBNF of the whole answer, if there are no tools; empty: it is free
 };
 
-/// What a template has written.
+/// The text that a template has written.
 struct Rendering {
   model::MarkedText text;
   std::vector<std::size_t> messages;  ///< byte at which the content of each message begins in the text; kNowhere: empty

@@ -67,7 +67,7 @@ policy::Terms read_terms(ByteCursor& from) {
 /// itself, and then messages of the user and the assistant in turn.
 constexpr std::uint32_t kWithRoles = 1U << 31U;
 
-/// Of a role: more than the content follows.
+/// Bit of a role: more than the content follows.
 constexpr std::uint32_t kWithMore = 1U << 31U;
 
 void write_message(ByteSink& to, const Message& message) {

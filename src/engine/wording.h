@@ -29,7 +29,7 @@ struct Wording {
   std::size_t begin_of_last(std::size_t message, std::size_t size) const;
 };
 
-/// What the chat template writes. Throws chat::TemplateError where it cannot.
+/// The text that the chat template writes. Throws chat::TemplateError where it cannot.
 Wording write(const Model::Impl& model, const chat::Input& input, ControlTokens control);
 
 /// Throws UsageError where the template cannot write it.

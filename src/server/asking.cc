@@ -39,7 +39,7 @@ std::string shared_by(const AnswerForm& form, const Asker& asker) {
   return digest_of(form.cache_salt ? "salt " + *form.cache_salt : "key " + asker.key);
 }
 
-/// What an answer has again is put into each of its events, and is kept until it has ended.
+/// Fields of the request that an answer has again are put into each of its events, and are kept until it has ended.
 std::size_t bytes_of_repeated(const Json& repeated) { return 2 * text_of(repeated).size(); }
 
 /// A share of a short prompt may be less than its method works with: as a stage, the prompt gets what that needs.

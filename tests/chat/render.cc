@@ -121,7 +121,7 @@ Json grammar_of(const std::string& schema) {
   return {{"grammar", out.grammar}, {"left_out", out.left_out}};
 }
 
-/// What libllama itself writes by one of its templates.
+/// Messages as libllama itself writes them by one of its templates.
 std::string by_libllama(const std::string& name, const std::vector<winnow::Message>& messages, bool opens_answer) {
   std::vector<llama_chat_message> chat;
   for (const auto& message : messages) chat.push_back({name_of(message.role), message.content.c_str()});

@@ -24,7 +24,7 @@ using model::Pooling;
 using Texts = std::vector<std::vector<Token>>;
 using Vectors = std::vector<std::vector<float>>;
 
-/// What libllama pools of a text, of length 1.
+/// The pooled embedding of a text by libllama, of length 1.
 std::vector<float> of_libllama(const std::string& path, const std::vector<Token>& text, Pooling pooling) {
   const auto model = benchmark::Llama::load(path);
   auto params = llama_context_default_params();

@@ -24,7 +24,7 @@ class Answering : public AnswerListener {
   Answering(std::shared_ptr<const Model> model, AnswerPlan plan, const MakeReader& make_reader,
             std::shared_ptr<AnswerWriter> writer);
 
-  /// What ends the other prompts of the request when one has failed.
+  /// Takes the call that ends the other prompts of the request when one has failed.
   void on_failure(std::function<void()> cancel) { cancel_ = std::move(cancel); }
 
   /// Hears what was kept of the first prompt, just before the end of the answer is told.

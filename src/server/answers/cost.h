@@ -8,7 +8,7 @@
 
 namespace winnow::server {
 
-/// What the prompts of a request and their answers took, together.
+/// Cost of the prompts of a request and their answers, together.
 struct AnswerCost {
   std::string spec;
   std::string budget;  ///< empty: none

@@ -20,7 +20,7 @@ struct CallPiece {
   std::string arguments = {};  ///< a piece of its JSON
 };
 
-/// What an answer has got since its last piece. Text and reasoning are whole characters, except in the last piece of an
+/// The part of an answer since its last piece. Text and reasoning are whole characters, except in the last piece of an
 /// answer that ends within one.
 struct AnswerPiece {
   std::string reasoning = {};
@@ -53,7 +53,7 @@ struct AnswerEnd {
   std::string stop = {};           ///< the stop text that has ended it; empty: none has
   bool has_called = false;         ///< it has whole calls
   bool is_of_last_prompt = false;  ///< all other prompts of the request have ended
-  /// Of the prompt's tokens from the second on, where they were asked for.
+  /// Log probabilities of the prompt's tokens from the second on, where they were asked for.
   std::shared_ptr<const std::vector<GeneratedToken>> prompt_logprobs = nullptr;
 };
 

@@ -24,14 +24,14 @@ struct AnswerForm {
   bool usage_in_chunks = false;
 };
 
-/// What all parts of an answer repeat.
+/// Fields that all parts of an answer repeat.
 struct AnswerHead {
   std::string id;
   std::int64_t created = 0;  ///< seconds since 1970
   std::string model;
 };
 
-/// What is known of the answers to a request before they begin.
+/// The answers to a request as far as they are known before they begin.
 struct AnswerPlan {
   AnswerForm form;
   AnswerHead head;

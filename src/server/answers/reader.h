@@ -17,9 +17,9 @@ class AnswerReader {
   AnswerReader& operator=(const AnswerReader&) = delete;
   virtual ~AnswerReader() = default;
 
-  /// What more of the answer adds to it.
+  /// Reads more of the answer.
   virtual AnswerPiece take(std::string_view text) = 0;
-  /// What its end adds.
+  /// Reads what is left when the answer has ended.
   virtual AnswerPiece finish() = 0;
 };
 

@@ -23,7 +23,7 @@ struct RequestBody {
   Fields& fields;
 };
 
-/// What a body is read for.
+/// The model and the defaults that a body is read for.
 struct RequestTerms {
   const Model& model;
   const RequestDefaults& defaults;

@@ -16,7 +16,7 @@
 
 namespace winnow::server {
 
-/// What requests for embeddings need; all outlive them.
+/// Parts of the server that requests for embeddings need; all outlive them.
 struct EmbeddingRoom {
   std::shared_ptr<const Model> model;
   const std::string& model_name;

@@ -53,7 +53,7 @@ class Responder {
   virtual void end() = 0;
   /// What to do, in the thread for HTTP, when the client goes before the answer has ended; at once if it has gone.
   virtual void on_gone(std::function<void()> action) = 0;
-  /// What to do, in the thread for HTTP, whenever a stream has said nothing for long.
+  /// Takes the call to make, in the thread for HTTP, whenever a stream has said nothing for long.
   virtual void on_silence(std::function<void()> action) = 0;
 };
 

@@ -62,7 +62,7 @@ std::vector<Extra> read_extra(Fields& fields) {
   return out;
 }
 
-/// What opens a file: its name, or a line where the model has no token for that.
+/// The opening of a file: its name, or a line where the model has no token for that.
 std::vector<Token> file_opening(const Model& model, const InfillTokens& with, const std::string& name) {
   if (with.file < 0) return text_tokens(model, "\n\n--- snippet ---\n\n");
   std::vector<Token> out{with.file};

@@ -92,7 +92,7 @@ void read_user_turn(const RequestJson& content, const std::string& path, std::ve
   end_message();
 }
 
-/// What was thought in cipher cannot be read, and is left out.
+/// Thinking in cipher cannot be read, and is left out.
 AskedMessage read_assistant_turn(const RequestJson& content, const Json& ordered, const std::string& path) {
   AskedMessage out{.said = {.role = Role::assistant, .content = {}}};
   Message& said = out.said;

@@ -11,7 +11,7 @@ namespace winnow::server {
 
 namespace {
 
-/// What this API has in the place of a status: its clients try again on any from 500 on, and 529 says to do so later.
+/// The status of an error in this API: its clients try again on any from 500 on, and 529 says to do so later.
 int messages_status(int status) { return status == 501 ? 400 : status == 503 ? 529 : status; }
 
 const char* messages_type(int status) {

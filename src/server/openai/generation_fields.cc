@@ -139,7 +139,7 @@ void read_sampling(Fields& fields, SamplingOptions& sampling, const RequestDefau
   sampling.seed = read_seed(fields, defaults.seed);
 }
 
-/// What others can do and winnow cannot is refused: an answer must not look as if it had been done.
+/// Refuses what others can do and winnow cannot: an answer must not look as if it had been done.
 AnswerForm read_common_form(Fields& fields) {
   AnswerForm out;
   if (const auto best = fields.integer("best_of", 1, kMostAnswers); best.value_or(1) != 1)

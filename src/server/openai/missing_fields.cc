@@ -32,7 +32,7 @@ void refuse_numbers(Fields& fields) {
   refuse_if(fields.number("top_n_sigma").value_or(0) > 0, "top_n_sigma");
 }
 
-/// What is not there where it is given at all, or has nothing in it.
+/// Refuses fields that have a value at all, or lists with something in them.
 void refuse_values(Fields& fields) {
   for (const char* const name : {"bad_words", "allowed_token_ids", "documents"}) {
     const RequestJson* const list = fields.list(name);

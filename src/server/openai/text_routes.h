@@ -9,7 +9,7 @@
 
 namespace winnow::server {
 
-/// What the routes about texts and tokens answer. All but the last are TextRoutes. Throw ApiError.
+/// Routes about texts and tokens. All but the last are TextRoutes. Throw ApiError.
 HttpReply tokenize_route(const RequestBody& body, const RequestTerms& terms);
 HttpReply detokenize_route(const RequestBody& body, const RequestTerms& terms);
 HttpReply apply_template_route(const RequestBody& body, const RequestTerms& terms);

@@ -20,7 +20,7 @@ namespace winnow::server {
 
 namespace {
 
-/// What needs answers that are kept is refused: an answer without what was said before would be another one.
+/// Refuses what needs answers that are kept: an answer without what was said before would be another one.
 void refuse_memory(Fields& fields) {
   const auto refuse = [](const char* name, const char* instead) {
     throw FieldError(name, fmt::format("{} is not possible: {}", name, instead));

@@ -64,7 +64,7 @@ class InputReader {
     for (const auto& text : texts) to.content += (to.content.empty() ? "" : "\n") + text;
   }
 
-  /// What a model has thought, or else what was said of it. What is in cipher cannot be read.
+  /// The thinking of a model, or else its summary. Thinking in cipher cannot be read.
   void read_reasoning(Fields& item) {
     for (const char* const name : {"content", "summary"}) {
       const RequestJson* const list = item.list(name);
