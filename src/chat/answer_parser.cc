@@ -3,9 +3,10 @@
 
 #include <jinja/limits.h>
 
-#include <algorithm>
 #include <limits>
 #include <utility>
+
+#include "base/utf8.h"
 
 namespace winnow::chat {
 
@@ -40,20 +41,9 @@ std::string pattern_of(const common_grammar_trigger& trigger) {
   return escaped(trigger.value);
 }
 
-/// The beginning of a character that a text ends within; empty: it ends with a whole one.
-std::string_view unfinished(std::string_view text) {
-  for (std::size_t back = 1; back <= std::min<std::size_t>(3, text.size()); ++back) {
-    const auto byte = static_cast<unsigned char>(text[text.size() - back]);
-    if ((byte & 0xC0U) == 0x80) continue;
-    const std::size_t needed = byte >= 0xF0 ? 4 : byte >= 0xE0 ? 3 : byte >= 0xC0 ? 2 : 1;
-    return needed > back ? text.substr(text.size() - back) : std::string_view();
-  }
-  return {};
-}
-
-/// llama.cpp leaves the beginning of such a character out.
+/// llama.cpp leaves out the beginning of a character that an answer ends within.
 void restore_end(Message& read, std::string_view text) {
-  const auto end = unfinished(text);
+  const auto end = text.substr(text.size() - unfinished_character(text));
   if (end.empty() || !read.calls.empty() || read.content.ends_with(end)) return;
   (read.content.empty() && !read.reasoning.empty() ? read.reasoning : read.content) += end;
 }

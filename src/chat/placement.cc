@@ -16,13 +16,6 @@ namespace winnow::chat {
 
 namespace {
 
-std::string_view trimmed(std::string_view text) {
-  constexpr std::string_view kSpace = " \t\n\r\f\v";
-  const auto begin = text.find_first_not_of(kSpace);
-  if (begin == std::string_view::npos) return {};
-  return text.substr(begin, text.find_last_not_of(kSpace) + 1 - begin);
-}
-
 /// The first place from `at` on where these words are input: the template itself may say the same. Each stretch is
 /// searched once, and memmem() takes time by its length, whatever is in it.
 std::size_t find_input(const model::MarkedText& text, std::string_view words, std::size_t at) {
@@ -82,6 +75,13 @@ bool is_there_otherwise(const Message& message, const model::MarkedText& text) {
 }
 
 }  // namespace
+
+std::string_view trimmed(std::string_view text) {
+  constexpr std::string_view kSpace = " \t\n\r\f\v";
+  const auto begin = text.find_first_not_of(kSpace);
+  if (begin == std::string_view::npos) return {};
+  return text.substr(begin, text.find_last_not_of(kSpace) + 1 - begin);
+}
 
 std::vector<std::size_t> places_of(std::span<const Message> messages, const model::MarkedText& text) {
   std::vector<std::size_t> out;

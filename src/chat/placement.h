@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <limits>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "model/marked_text.h"
@@ -12,6 +13,9 @@
 namespace winnow::chat {
 
 constexpr std::size_t kNowhere = std::numeric_limits<std::size_t>::max();
+
+/// Without white space around it.
+std::string_view trimmed(std::string_view text);
 
 /// The byte at which the content of each message begins in what a template has written. Templates may cut the white
 /// space around it, put it into a JSON string, put the system's messages before the others, and the results of tools in

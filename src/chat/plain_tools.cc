@@ -8,8 +8,8 @@ namespace winnow::chat {
 namespace {
 
 constexpr std::string_view kTexts = R"({%- macro tools_as_text() -%}
-{{- '# Tools\n\nYou may call one or more functions to assist with the user query.\n\nYou are provided with function ' -}}
-{{- 'signatures within <tools></tools> XML tags:\n<tools>' -}}
+{{- '# Tools\n\nYou may call one or more functions to assist with the user query.\n\nYou are provided with ' -}}
+{{- 'function signatures within <tools></tools> XML tags:\n<tools>' -}}
 {%- for tool in tools -%}{{- '\n' ~ (tool | tojson) -}}{%- endfor -%}
 {{- '\n</tools>\n\nFor each function call, return a json object with function name and arguments within ' -}}
 {{- '<tool_call></tool_call> XML tags:\n<tool_call>\n{"name": <function-name>, "arguments": <args-json-object>}\n' -}}
@@ -41,7 +41,8 @@ constexpr std::string_view kMessages = R"({%- set said = namespace(messages=[], 
 {%- if message.tool_calls -%}
 {%- set said.messages = said.messages + [{'role': 'assistant', 'content': calls_as_text(message)}] -%}
 {%- elif message.role == rule_role and not said.ruled -%}
-{%- set text = message.content ~ '\n\n' ~ tools_as_text() if rule_role == 'system' else tools_as_text() ~ '\n\n' ~ message.content -%}
+{%- set first = message.content if rule_role == 'system' else tools_as_text() -%}
+{%- set text = first ~ '\n\n' ~ (tools_as_text() if rule_role == 'system' else message.content) -%}
 {%- set said.messages = said.messages + [{'role': message.role, 'content': text}] -%}
 {%- set said.ruled = true -%}
 {%- else -%}

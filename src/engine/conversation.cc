@@ -71,7 +71,7 @@ Prompts join(std::vector<Prompt> prompts) {
 std::optional<std::size_t> end_of_answer(const Wording& asked, const Wording& wording, std::size_t answer) {
   const std::string& now = wording.text.text;
   const std::string_view content = wording.messages[answer].content;
-  const std::string_view words = trimmed(content);
+  const std::string_view words = chat::trimmed(content);
   if (words.empty()) return now.starts_with(asked.text.text) ? std::optional(asked.text.text.size()) : std::nullopt;
   const std::size_t begin = wording.places[answer];
   if (now.compare(begin, words.size(), words) != 0) return std::nullopt;  // a part of it, such as that after thinking

@@ -9,9 +9,11 @@ namespace winnow {
 
 namespace {
 
-constexpr std::string_view kWhiteSpace = " \t\n\r\f\v";
-
-std::size_t leading_space(std::string_view text) { return std::min(text.find_first_not_of(kWhiteSpace), text.size()); }
+/// Bytes of white space before the words of a text.
+std::size_t leading_space(std::string_view text) {
+  const auto words = chat::trimmed(text);
+  return words.empty() ? text.size() : static_cast<std::size_t>(words.data() - text.data());
+}
 
 /// With the conversation's text before the user's first words.
 std::vector<Message> with_text(const Conversation& conversation) {
@@ -26,7 +28,7 @@ std::vector<Message> with_text(const Conversation& conversation) {
 Wording in_a_row(std::vector<Message> messages) {
   Wording out;
   for (const auto& message : messages) {
-    const bool is_told = message.role != Role::system && !trimmed(message.content).empty();
+    const bool is_told = message.role != Role::system && !chat::trimmed(message.content).empty();
     out.places.push_back(is_told ? out.text.text.size() + leading_space(message.content) : chat::kNowhere);
     if (message.role != Role::system) out.text.append_input(message.content);
   }
@@ -45,20 +47,15 @@ model::MarkedText rest_of(const model::MarkedText& text, std::size_t byte) {
 
 }  // namespace
 
-std::string_view trimmed(std::string_view text) {
-  text.remove_prefix(leading_space(text));
-  return text.substr(0, text.find_last_not_of(kWhiteSpace) + 1);
-}
-
 std::size_t Wording::begin_of_last(std::size_t message, std::size_t size) const {
   const std::string& content = messages[message].content;
   if (places[message] != chat::kNowhere) {
     const std::size_t first = leading_space(content);
     const std::size_t wanted = std::max(content.size() - size, first) - first;
-    return std::min(places[message] + std::min(wanted, trimmed(content).size()), text.text.size());
+    return std::min(places[message] + std::min(wanted, chat::trimmed(content).size()), text.text.size());
   }
   for (std::size_t i = message; i-- > 0;) {  // where the last words before it end
-    if (places[i] != chat::kNowhere) return places[i] + trimmed(messages[i].content).size();
+    if (places[i] != chat::kNowhere) return places[i] + chat::trimmed(messages[i].content).size();
   }
   return 0;
 }
@@ -69,7 +66,7 @@ namespace {
 Wording up_to_its_words(const Model::Impl& model, chat::Input input, ControlTokens control) {
   std::vector<Message> messages(input.messages.begin(), input.messages.end());
   std::string& words = messages.back().content;
-  const bool has_words = !trimmed(words).empty();
+  const bool has_words = !chat::trimmed(words).empty();
   if (!has_words) words = "words";  // for their place
   input.messages = messages;
   input.ending = chat::Ending::nothing;

@@ -43,7 +43,4 @@ std::vector<Token> tokens_of(const model::Vocab& vocab, const model::MarkedText&
 /// The tokens of what comes from a byte on, for a sequence that has read what is before it.
 std::vector<Token> tokens_from(const model::Vocab& vocab, const model::MarkedText& text, std::size_t byte);
 
-/// Without white space around it.
-std::string_view trimmed(std::string_view text);
-
 }  // namespace winnow
