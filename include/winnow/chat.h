@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "winnow/export.h"
@@ -14,10 +16,19 @@ namespace winnow {
 /// An answer with what it took.
 struct Reply {
   Generation generation;
+  Message message;      ///< of the generation: what the model has thought is apart from what it says
   int tokens_read = 0;  ///< before the answer could begin
   double read_ms = 0;
   double answer_ms = 0;
 };
+
+/// What has come of an answer since the last time: thinking before what is said.
+struct AnswerPart {
+  std::string_view reasoning;
+  std::string_view content;
+};
+
+using OnAnswerPart = std::function<void(const AnswerPart&)>;
 
 /// A conversation with a model, and the cache of what has been read of it. The first turn is prefilled, and compressed
 /// when its question has been seen; what comes after it is appended, and compressed by compress_turn(). Nothing is read
@@ -29,7 +40,7 @@ class WINNOW_EXPORT Chat {
 
   /// Says something and streams the answer. When it throws, the conversation is as it was before; an answer that is
   /// interrupted stays part of it. Throws winnow::Error.
-  Reply say(const std::string& words, const OnText& on_text);
+  Reply say(const std::string& words, const OnAnswerPart& on_part);
 
   /// Has a one-shot method compress what the last turn added, as a prompt of its own. When it throws or is stopped,
   /// that waits for the next turn's end. Throws MemoryError.
@@ -60,8 +71,9 @@ class WINNOW_EXPORT Chat {
   void warn_about_length(std::size_t tokens);
   /// Reads what the cache has not seen; returns the logits of the last token.
   std::vector<float> read(const std::vector<Token>& tokens);
-  Generation answer(const std::vector<float>& logits, const OnText& on_text);
-  Reply read_and_answer(Transcript transcript, const OnText& on_text);
+  /// Fills in the reply's generation and message.
+  void answer(const Conversation& asked, const std::vector<float>& logits, const OnAnswerPart& on_part, Reply& reply);
+  Reply read_and_answer(Transcript transcript, const OnAnswerPart& on_part);
   bool compresses() const;
   /// Remembers what compress_turn() will need.
   void begin_turn(const CacheMark& mark);
@@ -73,7 +85,8 @@ class WINNOW_EXPORT Chat {
   std::optional<Cache> cache_;
   std::size_t compressed_ = 0;           ///< tokens that the cache has seen and that need not be compressed any more
   std::optional<CacheMark> turn_begin_;  ///< of the tokens after those; set where the model has windows
-  bool warned_ = false;
+  bool warned_ = false;                  ///< of its length
+  bool rewritten_ = false;               ///< by the template, and that was said
 };
 
 }  // namespace winnow

@@ -9,7 +9,9 @@
 #include "base/as_size.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "chat/answer_format.h"
 #include "engine/sequence.h"
+#include "engine/wording.h"
 #include "winnow/error.h"
 
 namespace winnow {
@@ -20,7 +22,7 @@ Chat::Chat(Session& session, Conversation conversation, CacheOptions cache, Gene
       generate_(std::move(generate)),
       transcript_{std::move(conversation), {}} {}
 
-Reply Chat::say(const std::string& words, const OnText& on_text) {
+Reply Chat::say(const std::string& words, const OnAnswerPart& on_part) {
   Transcript next = with(words);
   warn_about_length(next.tokens.size());
   std::optional<CacheMark> mark;
@@ -29,7 +31,7 @@ Reply Chat::say(const std::string& words, const OnText& on_text) {
     begin_turn(*mark);
   }
   try {
-    return read_and_answer(std::move(next), on_text);
+    return read_and_answer(std::move(next), on_part);
   } catch (...) {
     if (mark) {
       cache_->go_back(std::move(*mark));
@@ -40,16 +42,16 @@ Reply Chat::say(const std::string& words, const OnText& on_text) {
   }
 }
 
-Reply Chat::read_and_answer(Transcript next, const OnText& on_text) {
+Reply Chat::read_and_answer(Transcript next, const OnAnswerPart& on_part) {
   Reply reply;
   reply.tokens_read = static_cast<int>(next.tokens.size()) - (cache_ ? cache_->stats().tokens_seen : 0);
   const auto begin = Clock::now();
   const auto logits = read(next.tokens);
   reply.read_ms = ms_since(begin);
   const auto answer_begin = Clock::now();
-  reply.generation = answer(logits, on_text);
+  answer(next.conversation, logits, on_part, reply);
   reply.answer_ms = ms_since(answer_begin);
-  next.conversation.messages.push_back({Role::assistant, reply.generation.text});
+  next.conversation.messages.push_back(reply.message);
   const auto& answer = reply.generation.tokens;
   next.tokens.insert(next.tokens.end(), answer.begin(), answer.end());
   transcript_ = std::move(next);
@@ -80,8 +82,11 @@ Transcript Chat::with(const std::string& words) {
     next.tokens.insert(next.tokens.end(), turn.tokens.begin(), turn.tokens.end());
     return next;
   }
-  log().info(
-      "the model's template puts earlier messages otherwise than when they were read: the conversation is read anew");
+  if (!std::exchange(rewritten_, true)) {
+    log().warn(
+        "the model's template puts earlier messages otherwise than when they were read (most leave out what was "
+        "thought): each turn reads the conversation anew");
+  }
   next.tokens = model.tokenize(next.conversation);
   cache_.reset();
   return next;
@@ -104,9 +109,23 @@ std::vector<float> Chat::read(const std::vector<Token>& tokens) {
   return std::move(prefilled.logits);
 }
 
-Generation Chat::answer(const std::vector<float>& logits, const OnText& on_text) {
+void Chat::answer(const Conversation& asked, const std::vector<float>& logits, const OnAnswerPart& on_part,
+                  Reply& reply) {
+  const Model& model = session_.model();
+  const auto format = write(model.impl(), asked, chat::Ending::answer).answer;
+  chat::AnswerReader reader(format);
+  const auto pass = [&](const chat::Delta& delta) {
+    if (on_part && !delta.empty()) on_part({delta.reasoning, delta.content});
+  };
+  GenerateOptions options = generate_;
+  demand(format, model.impl().vocab, options);
   Cache* const cache = &*cache_;
-  return std::move(generate(session_, std::span(&cache, 1), std::span(&logits, 1), generate_, on_text).front());
+  reply.generation = std::move(
+      generate(session_, std::span(&cache, 1), std::span(&logits, 1), options, [&](int, std::string_view bytes) {
+        pass(reader.add(bytes));
+      }).front());
+  pass(reader.end());
+  reply.message = reader.message();
 }
 
 void Chat::compress_turn() {

@@ -25,9 +25,14 @@ void check_length(const Model::Impl& model, std::size_t bytes) {
                   bytes, least, model.info.context, model.most_tokens));
 }
 
-bool differ_in_space_only(std::string_view a, std::string_view b) {
-  const auto end = [](std::string_view text) { return text.find_last_not_of(" \n\t") + 1; };
-  return a.substr(0, end(a)) == b.substr(0, end(b));
+/// Whether what is now before an answer's words is what led to it and what was thought. White space may differ: many
+/// templates put some before answers that are given to them, and leave it to the model otherwise.
+bool goes_on(std::string_view before, std::string_view asked, std::string_view thought) {
+  asked = asked.substr(0, asked.find_last_not_of(" \n\t") + 1);
+  if (!before.starts_with(asked)) return false;
+  const auto between = before.substr(asked.size());
+  thought = chat::trimmed(thought);
+  return thought.empty() ? chat::trimmed(between).empty() : between.find(thought) != std::string_view::npos;
 }
 
 /// A prompt whose question begins at a token.
@@ -72,11 +77,12 @@ std::optional<std::size_t> end_of_answer(const Wording& asked, const Wording& wo
   const std::string& now = wording.text.text;
   const std::string_view content = wording.messages[answer].content;
   const std::string_view words = chat::trimmed(content);
+  const std::string& thought = wording.messages[answer].reasoning;
+  if (words.empty() && !thought.empty()) return std::nullopt;  // stopped before it said anything
   if (words.empty()) return now.starts_with(asked.text.text) ? std::optional(asked.text.text.size()) : std::nullopt;
   const std::size_t begin = wording.places[answer];
-  if (now.compare(begin, words.size(), words) != 0) return std::nullopt;  // a part of it, such as that after thinking
-  // Many templates put a space before answers that are given to them, and leave it to the model otherwise.
-  if (!differ_in_space_only(asked.text.text, std::string_view(now).substr(0, begin))) return std::nullopt;
+  if (now.compare(begin, words.size(), words) != 0) return std::nullopt;  // only a part of it
+  if (!goes_on(std::string_view(now).substr(0, begin), asked.text.text, thought)) return std::nullopt;
   const std::string_view space = content.substr(as_size(words.data() + words.size() - content.data()));
   const std::size_t end = begin + words.size();
   return now.compare(end, space.size(), space) == 0 ? end + space.size() : end;

@@ -106,6 +106,18 @@ Wording write(const Model::Impl& model, const Conversation& conversation, chat::
   return out;
 }
 
+void demand(const chat::AnswerFormat& format, const model::Vocab& vocab, GenerateOptions& of) {
+  for (const auto& name : format.preserved) {
+    const auto tokens = vocab.tokenize(name, ControlTokens::parsed);
+    if (tokens.size() == 1) of.preserved_tokens.push_back(tokens.front());
+  }
+  of.stop.insert(of.stop.end(), format.stops.begin(), format.stops.end());
+  if (!of.grammar.empty()) return;
+  of.grammar = format.grammar;
+  of.grammar_triggers = format.triggers;
+  if (of.grammar_triggers.empty()) of.grammar_prefix = format.prefix;
+}
+
 std::vector<Token> tokens_of(const model::Vocab& vocab, const model::MarkedText& text, std::span<std::size_t> places) {
   std::vector<Token> out = vocab.beginning();
   const auto tokens = vocab.tokenize(text, places);

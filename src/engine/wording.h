@@ -13,6 +13,7 @@
 #include "engine/model_impl.h"
 #include "model/marked_text.h"
 #include "winnow/conversation.h"
+#include "winnow/generate.h"
 
 namespace winnow {
 
@@ -34,6 +35,9 @@ Wording write(const Model::Impl& model, const chat::Input& input, ControlTokens 
 
 /// Throws UsageError where the template cannot write it.
 Wording write(const Model::Impl& model, const Conversation& conversation, chat::Ending ending);
+
+/// Makes answers be of a format, unless they have a grammar already.
+void demand(const chat::AnswerFormat& format, const model::Vocab& vocab, GenerateOptions& of);
 
 /// Its tokens, with what every prompt begins with. Bytes of the text become the tokens that begin there or have them
 /// within.

@@ -11,6 +11,7 @@
 #include "base/as_size.h"
 #include "base/clock.h"
 #include "base/printable.h"
+#include "engine/wording.h"
 #include "server/answers/answering.h"
 #include "server/digest.h"
 #include "server/documents/asking_source.h"
@@ -200,7 +201,7 @@ StagedPrompt Asking::tokens_of(Asked& asked, AskedConversation& conversation) co
   asked.share->also_hold(bytes_of_tokenizing(size));
   auto [text, prompt, format, left_out] = write(model, conversation, room_.options.defaults.control);
   check_context(prompt.size(), room_.context, conversation.field);
-  demand(format, model, asked.request.generate);
+  demand(format, model.impl().vocab, asked.request.generate);
   for (const auto& keyword : left_out)
     room_.unknown.say(fmt::format("the keyword {} of tools' schemas is not enforced", brief(keyword)));
   asked.format = std::move(format);

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "chat/placement.h"
 #include "support/cache_options.h"
 #include "support/temp.h"
 #include "support/tiny_gguf.h"
@@ -147,6 +148,72 @@ TEST_F(ChatTest, a_line_that_fails_leaves_the_conversation_as_it_was) {
   session_->on_stop({});
   EXPECT_EQ(chat.tokens(), before);
   EXPECT_EQ(chat.say("why", {}).generation.tokens, other.say("why", {}).generation.tokens);
+}
+
+/// A model whose template writes what an assistant has thought as the rule says, and answers that think.
+class ThinkingChatTest : public testing::Test {
+ protected:
+  void open(const std::string& where_thoughts_are_told) {
+    test::TinyModel tiny;
+    tiny.chat_template =
+        "{%- for m in messages %}{{ '<|im_start|>' + m.role + '\\n' }}"
+        "{%- if m.reasoning_content and (" +
+        where_thoughts_are_told +
+        ") %}{{ '<think>\\n' + m.reasoning_content + '\\n</think>\\n\\n' }}{% endif %}"
+        "{{- m.content + '<|im_end|>\\n' }}{% endfor %}"
+        "{%- if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}";
+    write_tiny_gguf(tiny, folder_ / "tiny.gguf");
+    model_ = Model::load(folder_ / "tiny.gguf");
+    session_ = std::make_unique<Session>(model_, SessionOptions{1, Precision::f32});
+    GenerateOptions thinks;
+    thinks.grammar = R"(root ::= "<think>\nwho else?\n</think>\n\nthe prince")";
+    chat_.emplace(*session_, Conversation{kText, {}, PromptFormat::chat, {}}, options_of("full"), thinks);
+  }
+
+  Reply say(const std::string& words) {
+    return chat_->say(words, [this](const AnswerPart& part) {
+      EXPECT_TRUE(part.reasoning.empty() || said_.empty()) << "thinking comes first";
+      thought_ += part.reasoning;
+      said_ += part.content;
+    });
+  }
+
+  test::TempFolder folder_;
+  std::shared_ptr<const Model> model_;
+  std::unique_ptr<Session> session_;
+  std::optional<Chat> chat_;
+  std::string thought_;
+  std::string said_;
+};
+
+TEST_F(ThinkingChatTest, thinking_is_apart_from_what_is_said) {
+  open("true");
+  const Reply reply = say("who is it?");
+  EXPECT_EQ(chat::trimmed(reply.message.reasoning), "who else?");
+  EXPECT_EQ(reply.message.content, "the prince");
+  EXPECT_EQ(thought_, reply.message.reasoning);
+  EXPECT_EQ(said_, reply.message.content);
+}
+
+TEST_F(ThinkingChatTest, a_template_that_keeps_thoughts_goes_on_from_the_cache) {
+  open("true");
+  const int first = say("who is it?").tokens_read;
+  said_.clear();
+  EXPECT_LT(say("why?").tokens_read, first);
+}
+
+TEST_F(ThinkingChatTest, a_template_that_drops_thoughts_has_the_conversation_read_without_them) {
+  open("loop.last");
+  say("who is it?");
+  said_.clear();
+  const Reply second = say("why?");
+  const Conversation as_told{kText,
+                             {{Role::user, "who is it?"}, {Role::assistant, "the prince"}, {Role::user, "why?"}},
+                             PromptFormat::chat,
+                             {}};
+  const auto read = model_->tokenize(as_told);
+  EXPECT_EQ(second.tokens_read, static_cast<int>(read.size()));
+  EXPECT_EQ(chat_->tokens(), second.tokens_read + static_cast<int>(second.generation.tokens.size()));
 }
 
 }  // namespace

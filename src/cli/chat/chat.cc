@@ -12,6 +12,7 @@
 #include "base/printable.h"
 #include "cli/chat/command_help.h"
 #include "cli/chat/line_reader.h"
+#include "cli/chat/shown_answer.h"
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "cli/progress.h"
@@ -32,6 +33,7 @@ class ChatLoop {
       : chat_(session, conversation_of(options), options.cache, options.generate),
         state_{chat_, {}},
         audience_(audience),
+        thinking_(options.quiet ? ShownThinking::hidden : ShownThinking::shown),
         lines_(audience == Audience::person ? edited_lines(typing_help_) : plain_lines()) {
     if (!options.load_kv.empty()) chat_.load(options.load_kv);
   }
@@ -84,17 +86,14 @@ class ChatLoop {
   }
 
   void say(const std::string& line) {
-    bool began = false;
+    ShownAnswer answer(thinking_);
     try {
-      state_.last = chat_.say(line, [&](int, std::string_view bytes) {
-        began = true;
-        write_stdout(bytes);
-      });
+      state_.last = chat_.say(line, [&](const AnswerPart& part) { answer.add(part); });
     } catch (...) {
-      if (began && std::ferror(stdout) == 0) write_stdout("\n");
+      answer.break_off();
       throw;
     }
-    write_stdout("\n");
+    answer.end();
     const auto& generation = state_.last->generation;
     if (generation.finish == FinishReason::interrupted && audience_ == Audience::script)
       throw Interrupted("interrupted");
@@ -105,6 +104,7 @@ class ChatLoop {
   Chat chat_;
   ChatState state_;
   Audience audience_;
+  ShownThinking thinking_;
   CommandHelp typing_help_;
   std::unique_ptr<LineReader> lines_;
   int number_ = 0;

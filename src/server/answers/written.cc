@@ -73,17 +73,4 @@ WrittenConversation write(const Model& model, const AskedConversation& asked, Co
           std::move(wording.left_out)};
 }
 
-void demand(const chat::AnswerFormat& format, const Model& model, GenerateOptions& of) {
-  const auto& vocab = model.impl().vocab;
-  for (const auto& name : format.preserved) {
-    const auto tokens = vocab.tokenize(name, ControlTokens::parsed);
-    if (tokens.size() == 1) of.preserved_tokens.push_back(tokens.front());
-  }
-  of.stop.insert(of.stop.end(), format.stops.begin(), format.stops.end());
-  if (!of.grammar.empty()) return;
-  of.grammar = format.grammar;
-  of.grammar_triggers = format.triggers;
-  if (of.grammar_triggers.empty()) of.grammar_prefix = format.prefix;
-}
-
 }  // namespace winnow::server

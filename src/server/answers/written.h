@@ -34,7 +34,4 @@ struct WrittenConversation {
 /// By the model's chat template. Throws FieldError where the template cannot write it.
 WrittenConversation write(const Model& model, const AskedConversation& asked, ControlTokens control);
 
-/// Makes answers be of a format, unless they have a grammar already.
-void demand(const chat::AnswerFormat& format, const Model& model, GenerateOptions& of);
-
 }  // namespace winnow::server
