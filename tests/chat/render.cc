@@ -14,29 +14,13 @@
 #include "chat/builtin.h"
 #include "chat/schema.h"
 #include "chat/template.h"
+#include "messages.h"
 
 namespace {
 
 using Json = nlohmann::ordered_json;
 using winnow::chat::Template;
-
-winnow::Role role_of(const std::string& name) {
-  for (const auto role : {winnow::Role::system, winnow::Role::user, winnow::Role::assistant, winnow::Role::tool})
-    if (name == name_of(role)) return role;
-  throw std::runtime_error("there is no role " + name);
-}
-
-winnow::Message message_of(const Json& asked) {
-  winnow::Message out{role_of(asked.at("role")), asked.value("content", "")};
-  out.reasoning = asked.value("reasoning_content", "");
-  out.call_id = asked.value("tool_call_id", "");
-  out.tool_name = asked.value("name", "");
-  for (const auto& call : asked.value("tool_calls", Json::array())) {
-    const auto& function = call.at("function");
-    out.calls.push_back({call.at("id"), function.at("name"), function.at("arguments")});
-  }
-  return out;
-}
+using winnow::test::message_of;
 
 /// Templates are read once: that runs them many times.
 const Template& template_of(const Json& asked) {

@@ -19,6 +19,7 @@ import jinja2.nodes  # noqa: E402
 import jinja2.sandbox  # noqa: E402
 
 import by_winnow  # noqa: E402
+from conversations import CONVERSATIONS, TOOLS, ruled, said, tool  # noqa: E402
 
 
 class Generation(jinja2.ext.Extension):
@@ -32,71 +33,6 @@ class Generation(jinja2.ext.Extension):
 
 
 TEMPLATES = sorted(pathlib.Path(os.environ["TEMPLATES"]).glob("*.jinja"))
-
-
-def said(*contents):
-    """Messages of the user and the assistant in turns."""
-    return [{"role": ("user", "assistant")[i % 2], "content": words} for i, words in enumerate(contents)]
-
-
-def ruled(rule, *contents):
-    return [{"role": "system", "content": rule}, *said(*contents)]
-
-
-def tool(name, description, **properties):
-    parameters = {"type": "object", "properties": properties, "required": list(properties)[:1]}
-    return {"type": "function", "function": {"name": name, "description": description, "parameters": parameters}}
-
-
-def called(content, *calls, **more):
-    """A message of the assistant that calls functions: (id, name, arguments)."""
-    calls = [{"id": i, "type": "function", "function": {"name": name, "arguments": given}} for i, name, given in calls]
-    return {"role": "assistant", "content": content, "tool_calls": calls, **more}
-
-
-def result(of, name, content):
-    return {"role": "tool", "tool_call_id": of, "name": name, "content": content}
-
-
-TOOLS = [
-    tool(
-        "get_weather",
-        "The weather of a city.",
-        city={"type": "string", "description": "Its name"},
-        days={"type": "integer", "description": "How many"},
-    ),
-    tool(
-        "search",
-        "Looks it up.",
-        query={"type": "string", "description": "Words"},
-        kind={"type": "string", "description": "Where", "enum": ["a", "b"]},
-    ),
-]
-CALL = ("call00001", "get_weather", {"city": "Tula", "days": 2})
-
-# Messages, and what else the template is run with.
-CONVERSATIONS = {
-    "question": (said("Who wrote War and Peace?"), {}),
-    "long": (said("a", "b", "c", "d", "e", "f", "g"), {}),
-    "system-turns": (ruled("Be brief.", "Hello", "Good day!", "Why?"), {}),
-    "systems": ([*ruled("Be brief.", "Hello", "Good day!"), {"role": "system", "content": "Now at length."}, *said("Why?")], {}),
-    "unicode": (ruled("Отвечай по-русски.", "Кто написал «Войну и мир»? 🙂"), {}),
-    "lines": (said("first line\nsecond line\n\n    indented", "yes\n", "and\tnow?"), {}),
-    "markup": (said("{{ 1 + 1 }} {% if x %} <b>&amp;</b> \"quoted\" 'words' \\n", "[/INST] ok", "</s> <|im_end|> ?"), {}),
-    "no-thinking": (said("Hello", "Good day!", "Why?"), {"thinks": False}),
-    "thought": ([*said("Hello"), {"role": "assistant", "content": "Good day!", "reasoning_content": "Be kind."}, *said("Why?")], {}),
-    "tools": (ruled("Be brief.", "How is the weather in Tula?"), {"tools": TOOLS}),
-    "call": ([*said("How is the weather?"), called("", CALL), result("call00001", "get_weather", '{"sky": "grey"}')], {"tools": TOOLS}),
-    "call-turns": (
-        [
-            *ruled("Be brief.", "How is the weather?"),
-            called("I look.", CALL, reasoning_content="It is about weather."),
-            result("call00001", "get_weather", "grey"),
-            *said("x", "Grey.", "And tomorrow?")[1:],
-        ],
-        {"tools": TOOLS},
-    ),
-}
 
 
 # Where llama.cpp's engine differs from jinja2, and why that is as it should be.

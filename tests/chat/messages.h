@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+#include <string>
+
+#include "winnow/conversation.h"
+
+namespace winnow::test {
+
+inline Role role_of(const std::string& name) {
+  for (const auto role : {Role::system, Role::user, Role::assistant, Role::tool})
+    if (name == name_of(role)) return role;
+  throw std::runtime_error("there is no role " + name);
+}
+
+/// A message as OpenAI's API has it, with arguments as texts.
+inline Message message_of(const nlohmann::ordered_json& asked) {
+  using Json = nlohmann::ordered_json;
+  Message out{role_of(asked.at("role")), asked.value("content", "")};
+  out.reasoning = asked.value("reasoning_content", "");
+  out.call_id = asked.value("tool_call_id", "");
+  out.tool_name = asked.value("name", "");
+  for (const auto& call : asked.value("tool_calls", Json::array())) {
+    const auto& function = call.at("function");
+    out.calls.push_back({call.at("id"), function.at("name"), function.at("arguments")});
+  }
+  return out;
+}
+
+}  // namespace winnow::test
