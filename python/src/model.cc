@@ -9,7 +9,9 @@
 
 #include "arrays.h"
 #include "bind.h"
+#include "hub/fetch.h"
 #include "options.h"
+#include "session_state.h"
 #include "winnow/error.h"
 
 namespace winnow::python {
@@ -67,6 +69,14 @@ nb::bytes pieces(const Model& model, const nb::object& tokens) {
   return nb::bytes(out.data(), out.size());
 }
 
+std::shared_ptr<Model> load(const std::string& path, const std::string& hf, bool offline, float rope_freq_base,
+                            const std::string& rope_scaling, const std::string& chat_template) {
+  if (path.empty() == hf.empty()) throw UsageError("give the path of a model, or hf='USER/REPO:QUANT'");
+  const nb::gil_scoped_release nogil;
+  const auto file = hf.empty() ? path : hub::fetch(hf, {offline, [](const hub::Progress&) { handle_signals(); }});
+  return std::const_pointer_cast<Model>(Model::load(file, {rope_freq_base, rope_scaling, chat_template}));
+}
+
 void bind_info(nb::module_& m) {
   nb::class_<ModelInfo>(m, "ModelInfo", "What a model's file says of it.")
       .def_ro("path", &ModelInfo::path)
@@ -93,15 +103,11 @@ void bind_model(nb::module_& m) {
   nb::class_<Model>(
       m, "Model", "Weights and vocabulary of a GGUF file. Immutable; any number of threads and sessions may share it.")
       .def_static(
-          "load",
-          [](const std::string& path, float rope_freq_base, const std::string& rope_scaling,
-             const std::string& chat_template) {
-            const nb::gil_scoped_release nogil;
-            return std::const_pointer_cast<Model>(Model::load(path, {rope_freq_base, rope_scaling, chat_template}));
-          },
-          nb::arg("path"), nb::kw_only(), nb::arg("rope_freq_base") = 0.0F, nb::arg("rope_scaling") = "",
-          nb::arg("chat_template") = "",
+          "load", load, nb::arg("path") = "", nb::kw_only(), nb::arg("hf") = "", nb::arg("offline") = false,
+          nb::arg("rope_freq_base") = 0.0F, nb::arg("rope_scaling") = "", nb::arg("chat_template") = "",
           "path: a GGUF file, or the first of a model's parts.\n"
+          "hf: 'USER/REPO' or 'USER/REPO:QUANT' in the path's place, downloaded from the hub to its cache if need be. "
+          "offline: only from the cache.\n"
           "rope_freq_base: 0 is the file's. rope_scaling: 'none', 'linear:FACTOR', 'yarn:FACTOR', or '' for the "
           "file's. chat_template: the source of one in Jinja, or '' for the file's.\n"
           "Raises ModelError, OutOfMemoryError, UsageError.")

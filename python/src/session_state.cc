@@ -11,13 +11,12 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kBetweenLooks(20);  // so that a Ctrl-C feels prompt, and the GIL is hardly asked for
 
-/// Runs Python's handlers of the signals that have come. Throws what they raise. Only the main thread has any.
+}  // namespace
+
 void handle_signals() {
   const nb::gil_scoped_acquire gil;
   if (PyErr_CheckSignals() != 0) throw nb::python_error();
 }
-
-}  // namespace
 
 SessionState::SessionState(std::shared_ptr<const Model> model, const SessionOptions& options)
     : model_(std::move(model)), session_(model_, options) {

@@ -14,6 +14,9 @@
 
 namespace winnow::python {
 
+/// Runs Python's handlers of the signals that have come. Throws what they raise. Only the main thread has any.
+void handle_signals();
+
 /// A session and who is using it. Calls of several threads come one after the other, each without the GIL. A signal
 /// that Python has a handler for, such as Ctrl-C, stops the call of the main thread.
 class SessionState {

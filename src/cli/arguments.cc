@@ -17,9 +17,7 @@ namespace winnow::cli {
 
 namespace {
 
-void add_model_option(CLI::App& command, CommonOptions& o) {
-  command.add_option("-m,--model", o.model, "GGUF model")->envname("WINNOW_MODEL");
-}
+void add_model_option(CLI::App& command, CommonOptions& o) { add_model_options(command, o.model, "GGUF model"); }
 
 CLI::Option* add_special_option(CLI::App& command, CommonArguments& a) {
   return command.add_flag("--special", a.special, "control tokens in the text are tokens");
@@ -229,7 +227,7 @@ std::optional<SavedInfo> check_common(const CommonArguments& a, CommonOptions& o
   } else {
     saved = take_saved(a, o);
   }
-  if (o.model.empty()) throw UsageError("no model: give -m MODEL.gguf or set WINNOW_MODEL");
+  check(o.model);
   return saved;
 }
 

@@ -10,6 +10,7 @@
 #include "base/kv_type_names.h"
 #include "base/printable.h"
 #include "cli/help.h"
+#include "cli/model_source.h"
 #include "eval/tasks.h"
 #include "papers/library.h"
 #include "winnow/ask.h"
@@ -169,7 +170,7 @@ class Line {
     if (option_ != nullptr) {
       option_ = nullptr;
     } else if (word.starts_with('-')) {
-      const auto* const option = command_->get_option_no_throw(word);
+      const auto* const option = command_->get_option_no_throw(spelled_out(word));
       if (option != nullptr && takes_value(*option)) option_ = option;
     } else if (const auto* const below = subcommand(word); below != nullptr) {
       command_ = below;

@@ -20,6 +20,7 @@
 #include "cli/exit_codes.h"
 #include "cli/help.h"
 #include "cli/last_words.h"
+#include "cli/model_source.h"
 #include "cli/run/report.h"
 #include "cli/unexpected.h"
 #include "network/bf16_kernel.h"
@@ -51,13 +52,16 @@ void set_signals() {
   std::signal(SIGXFSZ, SIG_IGN);  // so is a file that would become larger than the limit (ulimit -f)
 }
 
-/// The words after `winnow`, the last one first, as CLI11 takes them. `help COMMAND` stands for `COMMAND --help`.
+/// The words after `winnow`, spelled out and the last one first, as CLI11 takes them. `help COMMAND` stands for
+/// `COMMAND
+/// --help`.
 std::vector<std::string> command_words(int argc, char** argv) {
   std::vector<std::string> out(argv + std::min(argc, 1), argv + argc);
   if (!out.empty() && out.front() == "help") {
     out.erase(out.begin());
     out.emplace_back("--help");
   }
+  std::ranges::transform(out, out.begin(), spelled_out);
   std::reverse(out.begin(), out.end());
   return out;
 }

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/model_source.h"
 #include "winnow/generate.h"
 #include "winnow/model.h"
 #include "winnow/questions.h"
@@ -13,7 +14,7 @@ namespace winnow::cli {
 
 /// The options of every command that answers.
 struct CommonOptions {
-  std::string model;
+  ModelSource model;
   std::string file;     ///< path, `-` for stdin, or empty
   std::string piped;    ///< the text that stdin has had where no file is named
   std::string load_kv;  ///< where the compressed text comes from instead, or empty; cache options and prompt are then

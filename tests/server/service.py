@@ -76,9 +76,9 @@ GREEDY = ("--temp", "0")
 class Server(Client):
     """A server of its own, at any port that is free or at the one that is named. Its answers are greedy where neither requests nor options say otherwise."""
 
-    def __init__(self, model, *options, port=0, sampling=GREEDY):
+    def __init__(self, model, *options, port=0, sampling=GREEDY, source="-m"):
         chosen = () if "--temp" in options else sampling
-        command = [WINNOW, "serve", "-m", model, "--port", str(port), "--threads", "1", *chosen, *options]
+        command = [WINNOW, "serve", source, model, "--port", str(port), "--threads", "1", *chosen, *options]
         environment = {name: value for name, value in os.environ.items() if name not in ("WINNOW_MODEL", "WINNOW_API_KEY")}
         self.errors = tempfile.NamedTemporaryFile("w")
         self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=self.errors, env=environment)

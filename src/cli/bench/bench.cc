@@ -114,7 +114,7 @@ benchmark::Progress progress_on_terminal(int repetitions, const benchmark::Roofl
 
 void run_bench(RawBench& r) {
   check(r);
-  const auto model = Model::load(r.options.model, r.options.loading);
+  const auto model = Model::load(path_of(r.options.model), r.options.loading);
   const int count = benchmark::tokens_of(r.bench);
   r.bench.tokens =
       r.options.file.empty() ? random_tokens(*model, count) : tokens_of_file(*model, r.options.file, count);

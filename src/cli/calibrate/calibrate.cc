@@ -42,14 +42,22 @@ std::string told_model(const Calibrated& c, const std::string& path, double seco
       seconds, 100 * sum / static_cast<double>(c.explained.size()), counted(c.explained.size(), "layer"));
 }
 
+/// With -hf the first argument is the text.
+void take_arguments(CalibrateArguments& a) {
+  auto& o = a.options;
+  if (!o.model.hub.empty() && o.file.empty()) o.file.swap(o.model.file);
+  if (o.file.empty()) throw UsageError("calibrate needs a text: give TEXT, or - for stdin");
+}
+
 void run_calibrate(CalibrateArguments& a) {
+  take_arguments(a);
   check_common(a.common, a.options);
   a.calibrate.check();
   a.calibrate.format = a.options.prompt.format;
   check_calibration_path(a.output);
   const std::string text = read_text(a.options.file);
   const auto begin = Clock::now();
-  const auto model = Model::load(a.options.model, a.options.loading);
+  const auto model = Model::load(path_of(a.options.model), a.options.loading);
   Session session(model, a.options.session);
   session.on_stop(interrupted);
   if (!a.options.quiet) show_progress(session, "reading the text");
@@ -65,8 +73,9 @@ void add_calibrate(CLI::App& app) {
   auto* const command =
       app.add_subcommand("calibrate", "find out from a text of your own what kvzap and triattention go by");
   const auto a = std::make_shared<CalibrateArguments>();
-  command->add_option("MODEL", a->options.model, "GGUF model")->required();
-  command->add_option("TEXT", a->options.file, "what the model will read is like this text; - for stdin")->required();
+  command->add_option("MODEL", a->options.model.file, "GGUF model; with -hf there is only TEXT");
+  command->add_option("TEXT", a->options.file, "what the model will read is like this text; - for stdin");
+  add_hub_options(*command, a->options.model);
   command->add_option("-o,--output", a->output, "the file to write, for --calibration")->required();
   command->add_option("--tokens", a->calibrate.tokens, "tokens that are read, in passages spread over the text")
       ->check(counts_from(1))

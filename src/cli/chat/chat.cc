@@ -129,7 +129,7 @@ SamplingOptions sampling_for(const Model& model, const SamplingChoice& chosen) {
 void chat_command(ChatOptions options) {
   check_stdin();
   const Audience audience = isatty(STDIN_FILENO) != 0 ? Audience::person : Audience::script;
-  const auto model = Model::load(options.model, options.loading);
+  const auto model = Model::load(path_of(options.model), options.loading);
   options.generate.sampling = sampling_for(*model, options.sampling);
   Session session(model, options.session);
   session.on_stop(interrupted);

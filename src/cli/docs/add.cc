@@ -63,7 +63,7 @@ std::string line(const AddedDocument& added) {
 /// A document that cannot be added is reported, and the others are added.
 void add_all(const AddArguments& a) {
   const auto names = names_of(a);
-  const auto model = Model::load(a.options.model, a.options.loading);
+  const auto model = Model::load(path_of(a.options.model), a.options.loading);
   DocumentStore store = open_store(a, MissingStore::is_created);
   Session session(model, a.options.session);
   session.on_stop(interrupted);

@@ -163,7 +163,7 @@ void ask_command(AskArguments& a) {
   a.documents.check();
   DocumentStore store = open_store(a, MissingStore::is_an_error);
   const auto begin = Clock::now();
-  const auto model = Model::load(a.options.model, a.options.loading);
+  const auto model = Model::load(path_of(a.options.model), a.options.loading);
   Session session(model, a.options.session);
   session.on_stop(interrupted);
   if (!a.options.quiet) show_progress(session);

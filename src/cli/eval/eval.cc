@@ -128,7 +128,7 @@ eval::Evaluation evaluation_of(const RawEval& r) {
 std::shared_ptr<const Model> load_model(RawEval& r, const Ranks& ranks, Failures& failures) {
   if (!ranks.is_first()) set_verbosity(Verbosity::quiet);
   report_lines(ranks, r.task, failures);
-  return Model::load(r.options.model, r.options.loading);
+  return Model::load(path_of(r.options.model), r.options.loading);
 }
 
 Failures print_samples(RawEval& r) {

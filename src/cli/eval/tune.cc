@@ -111,7 +111,7 @@ std::string options_of(const CacheOptions& cache) {
 }
 
 std::string command_of(const RawTune& r, const CacheOptions& cache) {
-  return fmt::format("winnow run -m {} -f TEXT -p QUESTION {}{}{}", r.options.model, options_of(cache),
+  return fmt::format("winnow run {} -f TEXT -p QUESTION {}{}{}", r.options.model.typed(), options_of(cache),
                      r.protocol == "question-aware" ? "" : " --protocol " + r.protocol, r.common.raw ? " --raw" : "");
 }
 
@@ -174,7 +174,7 @@ void print(const RawTune& r, const std::vector<eval::Trial>& trials, const std::
 void run_tune(RawTune& r) {
   check_common(r.common, r.options);
   eval::Evaluation evaluation = evaluation_of(r);
-  const auto model = Model::load(r.options.model, r.options.loading);
+  const auto model = Model::load(path_of(r.options.model), r.options.loading);
   evaluation.limits = prompt_limits(r.lengths, r.options, model->info());
   std::optional<TemporaryFolder> temporary;
   if (r.output.empty()) r.output = temporary.emplace().path();

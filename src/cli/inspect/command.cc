@@ -45,11 +45,15 @@ void refuse_other(const std::string& path) {
 
 void inspect(const InspectArguments& a) {
   if (!a.kept.file.empty()) return show_kept(a.kept);
-  if (a.path.empty())
+  const bool is_of_hub = !a.kept.model.hub.empty();
+  if (a.path.empty() && !is_of_hub)
     throw UsageError("nothing to inspect: give a model, a saved cache, or what --dump-kept has written (--kept)");
-  refuse_other(a.path);
+  if (!a.path.empty() && is_of_hub)
+    throw UsageError(fmt::format("{} or {}: give one of them", a.path, a.kept.model.typed()));
+  const auto path = is_of_hub ? path_of(a.kept.model) : a.path;
+  refuse_other(path);
   const auto form = a.json ? OutputForm::json : OutputForm::text;
-  is_saved(a.path) ? show_saved(a.path, form) : show_model(a.path, form);
+  is_saved(path) ? show_saved(path, form) : show_model(path, form);
 }
 
 }  // namespace
@@ -65,7 +69,7 @@ void add_inspect(CLI::App& app) {
       command->add_option("--kept", a->kept.file, "what run --dump-kept has written: show it layer by layer");
   auto* const text =
       command->add_option("--text", a->kept.text, "with --kept: list the passages of this text that most heads keep");
-  command->add_option("-m,--model", a->kept.model, "with --text: the model that has read it")->envname("WINNOW_MODEL");
+  add_model_options(*command, a->kept.model, "with --text: the model that has read it");
   command
       ->add_option("--system", a->kept.system,
                    "with --text: the system message that it was read with (default: the template's own)")

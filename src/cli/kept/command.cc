@@ -50,11 +50,13 @@ void check_same(const Kept& kept, const TextIdentity& text, const KeptOptions& o
 }
 
 std::string passages(const Kept& kept, const KeptOptions& options) {
-  if (options.model.empty())
-    throw UsageError("--text needs the model that has read it: give -m MODEL.gguf or set WINNOW_MODEL");
+  if (!options.model.is_named())
+    throw UsageError(
+        "--text needs the model that has read it: give -m MODEL.gguf or -hf USER/REPO, or set WINNOW_MODEL");
+  check(options.model);
   const PromptText prompt{
       read_text(options.text), "", options.system, options.raw ? PromptFormat::raw : PromptFormat::chat, {}};
-  const auto model = Model::load(options.model);
+  const auto model = Model::load(path_of(options.model));
   check_same(kept, identity_of_text(*model, before_question(prompt)), options);
   return list(best_passages(kept, tokens_of(*model, prompt), kPassages));
 }

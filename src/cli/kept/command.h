@@ -3,13 +3,15 @@
 
 #include <string>
 
+#include "cli/model_source.h"
+
 namespace winnow::cli {
 
 /// What `winnow inspect --kept` was asked for.
 struct KeptOptions {
   std::string file;
   std::string text;
-  std::string model;
+  ModelSource model;
   std::string system;
   std::string output;
   bool raw = false;

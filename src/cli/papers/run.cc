@@ -85,7 +85,7 @@ Failures measure_recipe(RawPapersRun& r) {
   if (!ranks.is_first()) set_verbosity(Verbosity::quiet);
   Failures failures;
   report_lines(ranks, r.task, failures);
-  const auto model = Model::load(r.options.model, r.options.loading);
+  const auto model = Model::load(path_of(r.options.model), r.options.loading);
   if (r.common.raw) r.task.format = r.options.prompt.format;
   auto plans = plans_of(r, recipes, *model);
   Measuring measuring(ranks, *model, r.output, shard, "winnow papers report");

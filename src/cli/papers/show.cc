@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "cli/model_source.h"
 #include "cli/output.h"
 #include "cli/papers/papers.h"
 #include "eval/group.h"
@@ -19,7 +20,7 @@ namespace {
 
 struct RawShow {
   std::string recipe;
-  std::string model;
+  ModelSource model;
   std::string data;
 };
 
@@ -101,7 +102,7 @@ void show_recipe(const RawShow& r) {
   for (const auto& measure : recipe.measures) out += "\n" + in_words(measure);
   out += in_words("rows", recipe.rows) + in_words("columns", recipe.columns);
   auto missing = recipe.missing;
-  const int context = r.model.empty() ? 0 : describe_model(r.model).info.context;
+  const int context = !r.model.is_named() ? 0 : describe_model(path_of(r.model)).info.context;
   const auto absent = papers::not_at_hand(recipe, r.data, context);
   missing.insert(missing.end(), absent.begin(), absent.end());
   if (!missing.empty()) out += fmt::format("\nmissing\n  {}\n", fmt::join(missing, "\n  "));
@@ -116,8 +117,7 @@ void add_papers_show(CLI::App& papers) {
   const auto raw = std::make_shared<RawShow>();
   command->add_option("NAME", raw->recipe, "ems/table-9, … as winnow papers lists them, or a recipe's file")
       ->required();
-  command->add_option("-m,--model", raw->model, "GGUF file whose context is compared with the paper's lengths")
-      ->envname("WINNOW_MODEL");
+  add_model_options(*command, raw->model, "GGUF file whose context is compared with the paper's lengths");
   command->add_option("--data", raw->data, "folder in which the tasks' files are looked for")->envname("WINNOW_DATA");
   command->footer("Example:\n  winnow papers show ems/table-3 -m model.gguf --data DATA");
   command->callback([raw] { show_recipe(*raw); });

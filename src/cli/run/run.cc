@@ -257,7 +257,7 @@ void run_command(const RunOptions& options) {
   std::optional<JsonlFiles> files;
   if (!options.jsonl.empty()) files.emplace(options);
   const auto begin = Clock::now();
-  const auto model = Model::load(options.model, options.loading);
+  const auto model = Model::load(path_of(options.model), options.loading);
   Session session(model, options.session);
   const double load_ms = ms_since(begin);
   session.on_stop(interrupted);

@@ -53,10 +53,11 @@ void warn_of_context(const ServeOptions& options, int context) {
 }  // namespace
 
 void serve_command(ServeOptions options) {
+  for (const auto protocol : kProtocols) options.session.check(options.server.defaults.keep.with(protocol));
+  const auto path = path_of(options.model);
   on_interrupt(OnInterrupt::ends);  // until the server listens
   allow_many_files();
-  for (const auto protocol : kProtocols) options.session.check(options.server.defaults.keep.with(protocol));
-  const auto model = Model::load(options.model, options.loading);
+  const auto model = Model::load(path, options.loading);
   options.server.defaults.generate.sampling = options.sampling.over(default_sampling(*model));
   choose_memory(options);
   warn_of_context(options, model->info().context);

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hub/endpoint.h"
+
+#include <common.h>
+#include <download.h>
+#include <spdlog/fmt/fmt.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <exception>
+
+#include "hub/cache.h"
+#include "winnow/error.h"
+
+namespace winnow::hub {
+
+namespace {
+
+constexpr long kOk = 200;
+constexpr long kUnauthorized = 401;
+constexpr long kForbidden = 403;
+constexpr long kNotFound = 404;
+constexpr long kPatience = 20;               // seconds
+constexpr long kLargestAnswer = 16L << 20U;  // bytes
+
+/// Repositories that are not there are refused like those that are private.
+std::string refused_without_token(const std::string& repository) {
+  return fmt::format("{} does not show {}: there is none, or it is private or gated and needs a token in HF_TOKEN",
+                     endpoint(), repository);
+}
+
+}  // namespace
+
+std::string endpoint() {
+  std::string out = common_get_model_endpoint();
+  const auto scheme = out.find("://");
+  if (scheme == std::string::npos || (!out.starts_with("http://") && !out.starts_with("https://")))
+    throw UsageError(
+        fmt::format("the hub's address '{}' (MODEL_ENDPOINT or HF_ENDPOINT) does not begin with https:// or http://",
+                    out.substr(0, out.size() - 1)));
+  const auto begin = scheme + 3;
+  const auto at = out.find('@');
+  if (at != std::string::npos && at < out.find('/', begin)) out.erase(begin, at + 1 - begin);
+  out.pop_back();  // the slash
+  return out;
+}
+
+std::string token() {
+  const char* const value = std::getenv("HF_TOKEN");
+  return value == nullptr ? "" : value;
+}
+
+std::string refusal(const std::string& repository, long status) {
+  const bool has_token = !token().empty();
+  switch (status) {
+    case kUnauthorized:
+      if (!has_token) return refused_without_token(repository);
+      return fmt::format("{} does not take the token in HF_TOKEN for {}: is it a whole token (hf_…), and still valid?",
+                         endpoint(), repository);
+    case kForbidden:
+      if (!has_token) return refused_without_token(repository);
+      return fmt::format("{} does not let the owner of the token in HF_TOKEN read {}: ask for access at {}/{}",
+                         endpoint(), repository, endpoint(), repository);
+    case kNotFound:
+      return fmt::format("there is no repository {} at {}{}", repository, endpoint(),
+                         has_token ? ", or none that the token in HF_TOKEN may see" : "");
+    default:
+      return fmt::format("{} answers for {} with status {}: try again later", endpoint(), repository, status);
+  }
+}
+
+std::string why_not_listed(const std::string& repository) {
+  common_remote_params asking;
+  asking.timeout = kPatience;
+  asking.max_size = kLargestAnswer;
+  if (!token().empty()) asking.headers.emplace_back("Authorization", "Bearer " + token());
+  long status = 0;
+  try {
+    status =
+        common_remote_get_content(common_get_model_endpoint() + "api/models/" + repository + "/refs", asking).first;
+  } catch (const std::exception&) {
+    return fmt::format("cannot reach {} over the network", endpoint());
+  }
+  if (status != kOk) return refusal(repository, status);
+  const auto folder = folder_of(repository);
+  if (access(folder.c_str(), W_OK) != 0) return fmt::format("cannot write to {}", folder);
+  return fmt::format("{} has no list of the files of {} that can be read", endpoint(), repository);
+}
+
+}  // namespace winnow::hub

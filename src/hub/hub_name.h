@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+namespace winnow::hub {
+
+/// A model on a hub.
+struct HubName {
+  std::string repository;  ///< USER/REPO
+  std::string quant;       ///< such as Q4_K_M, in any case; empty: none is asked for
+
+  /// Throws UsageError for a text that is not USER/REPO[:QUANT].
+  static HubName parse(const std::string& text);
+};
+
+}  // namespace winnow::hub
