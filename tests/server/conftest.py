@@ -23,3 +23,10 @@ def server(model):
         yield one
         assert one.get("/health") == (200, {"status": "ok"})
         one.wait_until_idle()
+
+
+@pytest.fixture(scope="module")
+def brief(server):
+    """Fields of a request whose answer ends by itself after eight tokens, or as soon as a grammar allows it then."""
+    (end,) = server.good("/tokenize", {"content": "</s>"})["tokens"]
+    return {"logit_bias": {str(end): 100}, "min_tokens": 8, "temperature": 0}

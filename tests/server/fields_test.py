@@ -289,7 +289,7 @@ def test_a_prompt_over_the_context(model, path):
         for words in (60, 5000):
             text = "words " * words
             status, reply = one.post(path, {"prompt": text, "messages": [{"role": "user", "content": text}]})
-            error = sentence(reply, "exceeds the available context size", "100")
+            error = sentence(reply, "prompt is too long", "exceeds the available context size", "100")
             assert status == 400 and error["code"] == "context_length_exceeded", reply
         answer = one.good(COMPLETION, {"prompt": "x" * 80, "max_tokens": 1000, "ignore_eos": True})
         assert answer["usage"]["total_tokens"] == 100 and answer["choices"][0]["finish_reason"] == "length"

@@ -45,10 +45,11 @@ std::string error_body(const ApiError& error) {
 
 }  // namespace
 
+// Programs that shorten their conversation look for "prompt is too long" or for "exceeds the available context size".
 PromptTooLong::PromptTooLong(std::size_t tokens, Count count, int context, const std::string& field)
     : ApiError(400,
-               fmt::format("the prompt has {}{} tokens, which exceeds the available context size of {} tokens with its "
-                           "answer: shorten it, or start the server with a larger --context",
+               fmt::format("the prompt is too long: it has {}{} tokens, which exceeds the available context size of {} "
+                           "tokens with its answer; shorten it, or start the server with a larger --context",
                            count == Count::least ? "at least " : "", tokens, context),
                field, "context_length_exceeded"),
       tokens_(tokens),
