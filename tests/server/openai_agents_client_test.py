@@ -83,7 +83,8 @@ def test_calls_are_made_and_their_results_answered(server, brief, api, streamed)
     outputs = [item.raw_item for item in result.new_items if item.type == "tool_call_output_item"]
     assert [output["call_id"] for output in outputs] == [call.call_id for call in called]
     assert result.new_items[-1].type == "message_output_item" and result.context_wrapper.usage.requests == 2
-    said = [*MESSAGES, {"role": "assistant", "tool_calls": [{"id": call.call_id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}} for call in called]}]
+    functions = [{"id": call.call_id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}} for call in called]
+    said = [*MESSAGES, {"role": "assistant", "tool_calls": functions}]
     said += [{"role": "tool", "tool_call_id": output["call_id"], "content": output["output"]} for output in outputs]
     parameters = weather_of([]).params_json_schema
     tools = [{"type": "function", "function": {"name": "get_weather", "description": "Tells the weather.", "parameters": parameters}}]
