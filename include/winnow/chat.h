@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <functional>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
+#include "winnow/answer_splitter.h"
 #include "winnow/export.h"
 #include "winnow/generate.h"
 #include "winnow/session.h"
@@ -21,14 +20,6 @@ struct Reply {
   double read_ms = 0;
   double answer_ms = 0;
 };
-
-/// What has come of an answer since the last time: thinking before what is said.
-struct AnswerPart {
-  std::string_view reasoning;
-  std::string_view content;
-};
-
-using OnAnswerPart = std::function<void(const AnswerPart&)>;
 
 /// A conversation with a model, and the cache of what has been read of it. The first turn is prefilled, and compressed
 /// when its question has been seen; what comes after it is appended, and compressed by compress_turn(). Nothing is read

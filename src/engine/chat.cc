@@ -9,9 +9,7 @@
 #include "base/as_size.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "chat/answer_format.h"
 #include "engine/sequence.h"
-#include "engine/wording.h"
 #include "winnow/error.h"
 
 namespace winnow {
@@ -111,21 +109,17 @@ std::vector<float> Chat::read(const std::vector<Token>& tokens) {
 
 void Chat::answer(const Conversation& asked, const std::vector<float>& logits, const OnAnswerPart& on_part,
                   Reply& reply) {
-  const Model& model = session_.model();
-  const auto format = write(model.impl(), asked, chat::Ending::answer).answer;
-  chat::AnswerReader reader(format);
-  const auto pass = [&](const chat::Delta& delta) {
-    if (on_part && !delta.empty()) on_part({delta.reasoning, delta.content});
+  AnswerSplitter splitter(session_.model(), asked);
+  const auto pass = [&](const AnswerPart& part) {
+    if (on_part) on_part(part);
   };
-  GenerateOptions options = generate_;
-  demand(format, model.impl().vocab, options);
   Cache* const cache = &*cache_;
-  reply.generation = std::move(
-      generate(session_, std::span(&cache, 1), std::span(&logits, 1), options, [&](int, std::string_view bytes) {
-        pass(reader.add(bytes));
-      }).front());
-  pass(reader.end());
-  reply.message = reader.message();
+  reply.generation =
+      std::move(generate(session_, std::span(&cache, 1), std::span(&logits, 1), splitter.with_format(generate_),
+                         [&](int, std::string_view bytes) { pass(splitter.add(bytes)); })
+                    .front());
+  pass(splitter.end());
+  reply.message = splitter.message();
 }
 
 void Chat::compress_turn() {

@@ -376,22 +376,11 @@ def test_what_run_has_saved_goes_on_in_chat(model, tmp_path):
     assert "ends with a question" not in run("--load-kv", saved, "-p", "and?").stderr, "the text alone was saved"
 
 
-THINKS = """{%- for m in messages %}{{ '<|im_start|>' + m.role + '\\n' }}
-{%- if m.reasoning_content %}{{ '<think>\\n' + m.reasoning_content + '\\n</think>\\n\\n' }}{% endif %}
-{{- m.content + '<|im_end|>\\n' }}{% endfor %}
-{%- if add_generation_prompt %}{{ '<|im_start|>assistant\\n<think>\\n' }}{% endif %}
-"""
-
-
-def test_thoughts_go_to_stderr(work, ten):
-    """The template opens a thought, which the tiny model does not end."""
-    path = f"{work}/thinks.jinja"
-    with open(path, "w") as file:
-        file.write(THINKS)
+def test_thoughts_go_to_stderr(thinks, ten):
     said, _ = chat(["hello"], *ten, "-q")
-    answers, errors = chat(["hello"], *ten, "--chat-template", path)
+    answers, errors = chat(["hello"], *ten, "--chat-template", thinks)
     assert said.strip() and answers == "\n" and len(errors) > 10, (said, answers, errors)
-    assert chat(["hello"], *ten, "--chat-template", path, "-q") == ("\n", "")
+    assert chat(["hello"], *ten, "--chat-template", thinks, "-q") == ("\n", "")
 
 
 def test_positions(model):

@@ -6,7 +6,7 @@ import pytest
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "server"))  # which has a browser
 
-from fixtures import without_settings, work  # noqa: E402, F401
+from fixtures import thinks, without_settings, work  # noqa: E402, F401
 from program import make_tiny_gguf  # noqa: E402
 
 

@@ -158,6 +158,19 @@ def test_it_says_in_words_what_is_kept(base):
     assert re.search(rf"\b20 of {tokens} tokens kept per head, \d+ to \d+ by head, ", by_head), by_head
 
 
+def test_thoughts_are_no_answer(work, model, thinks):
+    few = ["run", "-m", model, "-n", "6", "--ignore-eos", "--chat-template", thinks]
+    said = run(*few, "-p", "hello")
+    assert said.stdout == "\n" and not said.stderr.startswith("\n"), said
+    record = json.loads(run(*few, "-p", "hello", "--json").stdout)
+    assert record["answer"] == "" and record["reasoning"], record
+    with open(f"{work}/thinks.jsonl", "w") as file:
+        file.write('{"id": "a", "prompt": "hello"}\n')
+    run(*few, "--jsonl", f"{work}/thinks.jsonl", "-o", f"{work}/thought.jsonl")
+    answer = json.loads(pathlib.Path(f"{work}/thought.jsonl").read_text())
+    assert (answer["answer"], answer["reasoning"]) == ("", record["reasoning"])
+
+
 def test_methods_are_listed():
     assert {"full", "streaming-llm", "snapkv"} <= {m["name"] for m in json.loads(run("methods", "--json").stdout)}
     assert "window" in run("methods", "snapkv").stdout

@@ -12,10 +12,10 @@
 #include "base/printable.h"
 #include "cli/chat/command_help.h"
 #include "cli/chat/line_reader.h"
-#include "cli/chat/shown_answer.h"
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "cli/progress.h"
+#include "cli/shown_answer.h"
 #include "cli/wording.h"
 #include "winnow/error.h"
 

@@ -74,15 +74,15 @@ class Asking {
   }
 
  private:
-  /// The question after the documents: as plain text, or as a conversation's first message.
-  std::vector<Token> tokens_of(const std::string& question) const {
+  /// A question goes on from it: as plain text, or as a conversation's first message.
+  Conversation before_documents() const {
     const auto& prompt = arguments_.options.prompt;
-    return session_.model().turn({"", {}, prompt.format, prompt.control}, question).tokens;
+    return {"", {}, prompt.format, prompt.control};
   }
 
   void answer(const std::string& question) {
     const auto& options = arguments_.options;
-    const auto tokens = tokens_of(question);
+    const auto tokens = session_.model().turn(before_documents(), question).tokens;
     session_.reset_peak();
     const auto begin = Clock::now();
     Asked asked = ask(session_, documents_, tokens, how_);
@@ -95,11 +95,8 @@ class Asking {
     a.prompt_tokens = asked.document_tokens + static_cast<int>(tokens.size());
     a.read_tokens = static_cast<int>(tokens.size());
     warn_about_length(a.prompt_tokens);
-    generate_answer(session_, asked.cache, asked.logits, options.generate, options.json ? OnAnswer() : write_stdout, a);
-    if (!options.json) {
-      write_stdout("\n");
-      say_if_cut(a.generation);
-    }
+    answer_and_show(session_, asked.cache, asked.logits, options,
+                    {session_.model(), before_documents().with_question(question)}, a);
     if (!options.quiet && !options.json) std::fputs(summary(asked, a).c_str(), stderr);
     kept_.push_back(documents::asked_json(asked));
     answers_.push_back(std::move(a));

@@ -17,6 +17,7 @@
 #include "cli/bad_lines.h"
 #include "cli/calibrate/name.h"
 #include "cli/run/report.h"
+#include "winnow/answer_splitter.h"
 #include "winnow/error.h"
 #include "winnow/policy/method.h"
 #include "winnow/scheduler.h"
@@ -97,7 +98,8 @@ struct Pending {
   std::string hash;
   std::string id;
   int tokens;
-  CacheStats compressed;
+  AnswerSplitter splitter;
+  CacheStats compressed = {};
 };
 
 class Jsonl {
@@ -154,7 +156,7 @@ class Jsonl {
     }
     const int number = files_.prompts.lines();
     try {
-      add(number, std::move(hash), line.id, session_.model().tokenize(line.prompt));
+      add(number, std::move(hash), line.id, line.prompt);
     } catch (const Error& error) {
       note(number, error);
     }
@@ -164,12 +166,15 @@ class Jsonl {
     bad_lines_.add(fmt::format("{} line {}: {}", options_.jsonl, number, error.what()));
   }
 
-  void add(int number, std::string hash, const std::string& id, Prompt prompt) {
+  void add(int number, std::string hash, const std::string& id, const PromptText& text) {
+    const Model& model = session_.model();
+    Prompt prompt = model.tokenize(text);
     const int tokens = static_cast<int>(prompt.text.size() + prompt.question.size());
-    const auto pending = std::make_shared<Pending>(Pending{std::move(hash), id, tokens, {}});
+    const auto pending = std::make_shared<Pending>(
+        Pending{std::move(hash), id, tokens, {model, before_question(text).with_question(text.question)}});
     Request request = request_of(std::move(prompt), options_.protocol);
     request.keep = options_.cache;
-    request.generate = options_.generate;
+    request.generate = pending->splitter.with_format(options_.generate);
     request.events.on_text = [pending](const Cache& cache, std::span<const float>) {
       pending->compressed = cache.stats();
     };
@@ -179,7 +184,7 @@ class Jsonl {
     lines_.expect(number);
   }
 
-  void take(int number, const Pending& pending, const RequestEnd& end) {
+  void take(int number, Pending& pending, const RequestEnd& end) {
     --open_;
     std::string line;
     if (end.error) {
@@ -199,17 +204,21 @@ class Jsonl {
     }
   }
 
-  std::string line_of(const Pending& asked, const Generation& generation) const {
-    const Json json{{"hash", asked.hash},
-                    {"id", asked.id},
-                    {"spec", options_.cache.spec.print()},
-                    {"answer", generation.text},
-                    {"finish_reason", generation.finish == FinishReason::stop ? "stop" : "length"},
-                    {"tokens", {{"prompt", asked.tokens}, {"generated", generation.tokens.size()}}},
-                    {"cache",
-                     {{"entries_per_head_mean", asked.compressed.entries_per_head_mean},
-                      {"bytes_held", asked.compressed.bytes_held},
-                      {"bytes_full", asked.compressed.bytes_full}}}};
+  std::string line_of(Pending& asked, const Generation& generation) const {
+    asked.splitter.add(generation.text);
+    asked.splitter.end();
+    const Message& message = asked.splitter.message();
+    Json json{{"hash", asked.hash},
+              {"id", asked.id},
+              {"spec", options_.cache.spec.print()},
+              {"answer", message.content},
+              {"finish_reason", generation.finish == FinishReason::stop ? "stop" : "length"},
+              {"tokens", {{"prompt", asked.tokens}, {"generated", generation.tokens.size()}}},
+              {"cache",
+               {{"entries_per_head_mean", asked.compressed.entries_per_head_mean},
+                {"bytes_held", asked.compressed.bytes_held},
+                {"bytes_full", asked.compressed.bytes_full}}}};
+    if (!message.reasoning.empty()) json["reasoning"] = message.reasoning;
     return dump(json, -1);
   }
 

@@ -52,7 +52,7 @@ Json logprobs_json(const Generation& generation, const Model& model) {
 }
 
 Json answer_json(const RunOptions& options, const Model& model, const Answer& a) {
-  Json out{{"answer", a.generation.text},
+  Json out{{"answer", a.message.content},
            {"finish_reason", name_of(a.generation.finish)},
            {"tokens", {{"prompt", a.prompt_tokens}, {"generated", a.generation.tokens.size()}}},
            {"cache", cache_json(a.after_prefill, a.memory_after_prefill)},
@@ -63,6 +63,7 @@ Json answer_json(const RunOptions& options, const Model& model, const Answer& a)
              {"time_to_first_token_ms", a.first_token_ms},
              {"decode_ms", a.decode_ms},
              {"decode_tokens_per_second", per_second(a.decoded(), a.decode_ms)}}}};
+  if (!a.message.reasoning.empty()) out["reasoning"] = a.message.reasoning;
   if (options.generate.logprobs > 0) out["logprobs"] = logprobs_json(a.generation, model);
   return out;
 }

@@ -15,6 +15,7 @@ namespace winnow::cli {
 struct Answer {
   std::string question;
   Generation generation;
+  Message message;  ///< of the generation: what was thought is apart from what is said
   CacheStats after_prefill;
   CacheStats at_end;
   MemoryUse memory_after_prefill;

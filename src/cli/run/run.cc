@@ -218,6 +218,12 @@ class Run {
                kept_json(model.info(), cache, cache.stats().tokens_seen, identity_of_text(model, read)), kKeptFile);
   }
 
+  /// The conversation that a question ends. Without one, the open question of a loaded cache does.
+  Conversation asked(const std::string& question) const {
+    const Conversation& read = restored_ ? restored_->transcript.conversation : conversation_;
+    return question.empty() && read.awaits_answer() ? read : read.with_question(question);
+  }
+
   void answer(std::size_t index, AnswerStart& start, double prefill_ms) {
     Answer a;
     a.question = questions_[index];
@@ -226,12 +232,8 @@ class Run {
     a.prompt_tokens = static_cast<int>(seen_ + question_tokens_[index].size());
     a.read_tokens = restored_ ? static_cast<int>(question_tokens_[index].size()) : a.prompt_tokens;
     a.prefill_ms = prefill_ms;
-    generate_answer(session_, start.caches.front(), start.logits.front(), options_.generate,
-                    options_.json ? OnAnswer() : write_stdout, a);
-    if (!options_.json) {
-      write_stdout("\n");
-      say_if_cut(a.generation);
-    }
+    answer_and_show(session_, start.caches.front(), start.logits.front(), options_,
+                    {session_.model(), asked(questions_[index])}, a);
     if (!options_.quiet && !options_.json) std::fputs(summary(options_, a, load_ms_).c_str(), stderr);
     answers_.push_back(std::move(a));
   }

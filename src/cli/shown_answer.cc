@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/chat/shown_answer.h"
+#include "cli/shown_answer.h"
 
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstdlib>
 
 #include "cli/output.h"
 
@@ -13,7 +14,7 @@ namespace {
 
 /// Sets how a terminal shows what comes next on stderr.
 void set_style(const char* escape) {
-  if (isatty(STDERR_FILENO) != 0) std::fputs(escape, stderr);
+  if (isatty(STDERR_FILENO) != 0 && std::getenv("NO_COLOR") == nullptr) std::fputs(escape, stderr);
 }
 
 }  // namespace

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "winnow/chat.h"
+#include "winnow/answer_splitter.h"
 
 namespace winnow::cli {
 
