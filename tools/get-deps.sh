@@ -129,6 +129,7 @@ build_kind() {
     -DBUILD_SHARED_LIBS=ON $(kind_options "$1") -DGGML_OPENMP=OFF -DGGML_CCACHE=OFF "-DCMAKE_C_FLAGS=$flags" "-DCMAKE_CXX_FLAGS=$flags" \
     -DLLAMA_BUILD_COMMON=ON -DLLAMA_BUILD_TESTS=OFF -DLLAMA_BUILD_TOOLS=OFF -DLLAMA_BUILD_EXAMPLES=OFF -DLLAMA_BUILD_SERVER=OFF \
     -DLLAMA_BUILD_APP=OFF -DLLAMA_CURL=OFF -DGIT_EXE=OFF "-DLLAMA_BUILD_COMMIT=$version-winnow" \
+    "-DCMAKE_PROJECT_llama.cpp_INCLUDE=$here/ggml/common.cmake" \
     "-DCMAKE_INSTALL_PREFIX=$work/install" -DCMAKE_INSTALL_LIBDIR=lib -DCMAKE_BUILD_WITH_INSTALL_RPATH=ON "-DCMAKE_INSTALL_RPATH=$3" \
     >"$work/log" 2>&1 &&
     cmake --build "$work/$1" --target "$2" 2>&1 | watched "$work/log" || { tail -n 30 "$work/log" >&2; say "ggml could not be built"; exit 1; }
