@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "base/format.h"
+#include "base/log.h"
 #include "base/printable.h"
 #include "cli/wording.h"
 
@@ -45,7 +46,7 @@ DownloadLine::~DownloadLine() {
 }
 
 void DownloadLine::show(const hub::Progress& p) {
-  if (isatty(STDERR_FILENO) == 0) return;
+  if (isatty(STDERR_FILENO) == 0 || !log().should_log(spdlog::level::info)) return;
   if (file_ != p.file) {
     file_ = p.file;
     begin_ = Clock::now();

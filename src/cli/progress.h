@@ -17,7 +17,7 @@ std::string time_left(Clock::time_point begin, double done);
 /// terminal alone.
 void show_progress(Session& session, const std::string& what = "reading the prompt");
 
-/// Such a line for downloads, which goes when they have ended.
+/// Such a line for downloads, which goes when they have ended. There is none with --quiet.
 class DownloadLine {
  public:
   DownloadLine() = default;

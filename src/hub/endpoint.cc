@@ -6,8 +6,11 @@
 #include <spdlog/fmt/fmt.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cctype>
 #include <cstdlib>
 #include <exception>
+#include <string_view>
 
 #include "hub/cache.h"
 #include "winnow/error.h"
@@ -22,6 +25,14 @@ constexpr long kForbidden = 403;
 constexpr long kNotFound = 404;
 constexpr long kPatience = 20;               // seconds
 constexpr long kLargestAnswer = 16L << 20U;  // bytes
+
+/// Whether llama.cpp sends this token when it asks for a list.
+bool is_sent(std::string_view token) {
+  constexpr std::string_view kBegin = "hf_";
+  return token.size() >= 37 && token.size() <= 256 && token.starts_with(kBegin) &&
+         std::ranges::all_of(token.substr(kBegin.size()),
+                             [](unsigned char c) { return c < 0x80 && std::isalnum(c) != 0; });
+}
 
 /// Repositories that are not there are refused like those that are private.
 std::string refused_without_token(const std::string& repository) {
@@ -73,7 +84,7 @@ std::string why_not_listed(const std::string& repository) {
   common_remote_params asking;
   asking.timeout = kPatience;
   asking.max_size = kLargestAnswer;
-  if (!token().empty()) asking.headers.emplace_back("Authorization", "Bearer " + token());
+  if (is_sent(token())) asking.headers.emplace_back("Authorization", "Bearer " + token());
   long status = 0;
   try {
     status =

@@ -224,6 +224,13 @@ def test_a_private_repository_needs_its_token(hub, model, monkeypatch):
     path_of(inspect())
 
 
+def test_a_token_that_is_not_sent_is_named(hub, model, monkeypatch):
+    """llama.cpp sends only what looks like Hugging Face's tokens."""
+    hub.private[NAME] = "secret"
+    monkeypatch.setenv("HF_TOKEN", "secret")
+    check_failure(inspect(), "does not take the token", "hf_")
+
+
 def test_a_token_goes_to_the_hub_alone(hub, model, monkeypatch):
     monkeypatch.setenv("HF_TOKEN", TOKEN)
     path_of(inspect())
@@ -292,9 +299,10 @@ def test_two_processes_download_once(hub, model):
     assert [first for _, first in hub.downloads()] == [0, len(model) // 2]
 
 
-def test_a_terminal_shows_how_far_it_is(hub, model):
+def shown_on_terminal(*arguments):
+    """The bytes that a terminal gets on stderr from a command that succeeds."""
     ours, its = pty.openpty()
-    process = subprocess.Popen([WINNOW, "inspect", "-hf", NAME], stdout=subprocess.DEVNULL, stderr=its)
+    process = subprocess.Popen([WINNOW, *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=its)
     os.close(its)
     shown = b""
     try:
@@ -303,8 +311,17 @@ def test_a_terminal_shows_how_far_it_is(hub, model):
     except OSError:  # the other end is closed
         pass
     assert process.wait(PATIENCE) == 0
+    return shown
+
+
+def test_a_terminal_shows_how_far_it_is(hub, model):
+    shown = shown_on_terminal("inspect", "-hf", NAME)
     assert b"downloading tiny-Q4_K_M.gguf:  50 % of" in shown and b"checking tiny-Q4_K_M.gguf" in shown
     assert shown.replace(b"\r\n", b"\n").endswith(b"\r\x1b[K")  # nothing is left
+
+
+def test_a_quiet_command_shows_nothing(hub, model):
+    assert shown_on_terminal("run", "-hf", NAME, "-p", "hello", "-n", "1", "--raw", "--quiet") == b""
 
 
 @pytest.mark.parametrize("name", ["tiny", "a/b/c", "/b", "a/", "a/b:", "a/../b", "a/b:Q4/x", "a/b:Q4[", "a b/c", "../b", "a/b:x:y"])
