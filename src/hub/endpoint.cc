@@ -8,8 +8,10 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cstdint>
 #include <cstdlib>
 #include <exception>
+#include <filesystem>
 #include <string_view>
 
 #include "hub/cache.h"
@@ -23,8 +25,9 @@ constexpr long kOk = 200;
 constexpr long kUnauthorized = 401;
 constexpr long kForbidden = 403;
 constexpr long kNotFound = 404;
-constexpr long kPatience = 20;               // seconds
-constexpr long kLargestAnswer = 16L << 20U;  // bytes
+constexpr long kPatience = 20;                  // seconds
+constexpr long kLargestAnswer = 16L << 20U;     // bytes
+constexpr std::uintmax_t kSmallestFile = 4096;  // bytes that the note of a list takes on most file systems
 
 /// Whether llama.cpp sends this token when it asks for a list.
 bool is_sent(std::string_view token) {
@@ -95,6 +98,9 @@ std::string why_not_listed(const std::string& repository) {
   if (status != kOk) return refusal(repository, status);
   const auto folder = folder_of(repository);
   if (access(folder.c_str(), W_OK) != 0) return fmt::format("cannot write to {}", folder);
+  std::error_code error;
+  const auto space = std::filesystem::space(folder, error);
+  if (!error && space.available < kSmallestFile) return fmt::format("the disk of {} is full", folder);
   return fmt::format("{} has no list of the files of {} that can be read", endpoint(), repository);
 }
 
