@@ -21,6 +21,11 @@ void check_names(const std::vector<AskedTool>& tools) {
   }
 }
 
+/// Takes no schema and an empty one, which any value would fit, for that of an object without members.
+void take_object(nlohmann::ordered_json& parameters) {
+  if (parameters.empty()) parameters = {{"type", "object"}, {"properties", nlohmann::ordered_json::object()}};
+}
+
 }  // namespace
 
 std::size_t AskedConversation::size() const {
@@ -38,6 +43,7 @@ void choose_tools(AskedConversation& asked) {
   auto& [kind, name, may_be_several, path] = asked.choice;
   auto& tools = asked.tools;
   check_names(tools);
+  for (auto& tool : tools) take_object(tool.parameters);
   const bool has_tools = !tools.empty();
   if (kind == Kind::none) tools.clear();
   if (kind == Kind::named) {

@@ -25,7 +25,7 @@ struct AskedMessage {
 struct AskedTool {
   std::string name;
   std::string description;
-  nlohmann::ordered_json parameters;  ///< a JSON schema
+  nlohmann::ordered_json parameters;  ///< a JSON schema; empty: there are none
   std::string path;                   ///< of the parameters, in errors
 };
 
@@ -60,7 +60,7 @@ struct AskedConversation {
   std::size_t size() const;
 };
 
-/// Leaves the tools that may be called. Throws FieldError for a choice that they do not allow.
+/// Leaves the tools that may be called, each with a schema of its parameters. Throws FieldError for a choice that they do not allow.
 void choose_tools(AskedConversation& asked);
 
 /// Texts of one message as its content: each on lines of its own.

@@ -94,8 +94,7 @@ AskedTool read_tool(const RequestJson& value, const Json& ordered, const std::st
   AskedTool out{read_tool_name(function), function.text("description").value_or(""), Json::object(),
                 function.path("parameters")};
   function.boolean("strict");
-  const RequestJson* const parameters = function.object("parameters");
-  if (parameters != nullptr && !parameters->empty()) out.parameters = ordered.at("function").at("parameters");
+  if (function.object("parameters") != nullptr) out.parameters = ordered.at("function").at("parameters");
   return out;
 }
 
