@@ -60,7 +60,8 @@ struct AskedConversation {
   std::size_t size() const;
 };
 
-/// Leaves the tools that may be called, each with a schema of its parameters. Throws FieldError for a choice that they do not allow.
+/// Leaves the tools that may be called, each with a schema of its parameters. Throws FieldError for a choice that they
+/// do not allow.
 void choose_tools(AskedConversation& asked);
 
 /// Texts of one message as its content: each on lines of its own.

@@ -48,8 +48,7 @@ void read_response_tools(const RequestBody& body, AskedConversation& to) {
     }
     const bool has_parameters = tool.object("parameters") != nullptr;
     to.tools.push_back({read_tool_name(tool), tool.text("description").value_or(""),
-                        has_parameters ? ordered.at(i).at("parameters") : Json::object(),
-                        tool.path("parameters")});
+                        has_parameters ? ordered.at(i).at("parameters") : Json::object(), tool.path("parameters")});
   }
 }
 
