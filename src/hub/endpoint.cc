@@ -29,6 +29,16 @@ constexpr long kPatience = 20;                  // seconds
 constexpr long kLargestAnswer = 16L << 20U;     // bytes
 constexpr std::uintmax_t kSmallestFile = 4096;  // bytes that the note of a list takes on most file systems
 
+/// An address that ends with a slash, without that and without what logs in.
+std::string without_password(std::string address) {
+  address.pop_back();
+  const auto scheme = address.find("://");
+  const auto begin = scheme == std::string::npos ? 0 : scheme + 3;
+  const auto at = address.find('@', begin);
+  if (at != std::string::npos && at < address.find('/', begin)) address.erase(begin, at + 1 - begin);
+  return address;
+}
+
 /// Whether llama.cpp sends this token when it asks for a list.
 bool is_sent(std::string_view token) {
   constexpr std::string_view kBegin = "hf_";
@@ -46,16 +56,10 @@ std::string refused_without_token(const std::string& repository) {
 }  // namespace
 
 std::string endpoint() {
-  std::string out = common_get_model_endpoint();
-  const auto scheme = out.find("://");
-  if (scheme == std::string::npos || (!out.starts_with("http://") && !out.starts_with("https://")))
-    throw UsageError(
-        fmt::format("the hub's address '{}' (MODEL_ENDPOINT or HF_ENDPOINT) does not begin with https:// or http://",
-                    out.substr(0, out.size() - 1)));
-  const auto begin = scheme + 3;
-  const auto at = out.find('@');
-  if (at != std::string::npos && at < out.find('/', begin)) out.erase(begin, at + 1 - begin);
-  out.pop_back();  // the slash
+  auto out = without_password(common_get_model_endpoint());
+  if (!out.starts_with("http://") && !out.starts_with("https://"))
+    throw UsageError(fmt::format(
+        "the hub's address '{}' (MODEL_ENDPOINT or HF_ENDPOINT) does not begin with https:// or http://", out));
   return out;
 }
 

@@ -333,7 +333,7 @@ def test_names_that_are_none_are_wrong_usage(hub, name):
 def test_an_address_that_is_none_is_wrong_usage(hub, monkeypatch):
     monkeypatch.setenv("MODEL_ENDPOINT", "ftp://user:secret@somewhere/")  # which is before HF_ENDPOINT
     result = inspect()
-    check_refusal(result, 2, "MODEL_ENDPOINT")
+    check_refusal(result, 2, "MODEL_ENDPOINT", "ftp://somewhere")
     assert not hub.requests
 
 
