@@ -47,7 +47,7 @@ void choose_tools(AskedConversation& asked) {
   const bool has_tools = !tools.empty();
   if (kind == Kind::none) tools.clear();
   if (kind == Kind::named) {
-    std::erase_if(tools, [&](const AskedTool& tool) { return tool.name != name; });
+    std::erase_if(tools, [&wanted = name](const AskedTool& tool) { return tool.name != wanted; });
     may_be_several = false;  // who names a function asks for one call
   }
   if (!tools.empty() || kind == Kind::automatic || kind == Kind::none) return;
