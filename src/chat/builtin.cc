@@ -11,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "chat/placement.h"
+
 namespace winnow::chat {
 
 namespace {
@@ -118,7 +120,11 @@ Template tried(const std::string& name, const std::string& source, const std::st
   const std::array<Message, 1> question{{{Role::user, "Who?"}}};
   Input input;
   input.messages = question;
-  static_cast<void>(out.render(input));
+  try {
+    static_cast<void>(out.render(input));
+  } catch (const LeftOut&) {
+    throw TemplateError(name + ": the chat template leaves out what the user says");
+  }
   return out;
 }
 

@@ -10,8 +10,6 @@
 #include <string>
 #include <string_view>
 
-#include "chat/template.h"
-
 namespace winnow::chat {
 
 namespace {
@@ -96,9 +94,8 @@ std::vector<std::size_t> places_of(std::span<const Message> messages, const mode
     std::size_t& begin = messages[i].role == Role::system ? ruled : said;
     const auto found = find_words(text, words, begin);
     if (found.at == kNowhere && !is_there_otherwise(messages[i], text)) {
-      throw TemplateError(
-          fmt::format("message {} is the {}'s, and the model's chat template leaves it out or changes it", i + 1,
-                      name_of(messages[i].role)));
+      throw LeftOut(fmt::format("message {} is the {}'s, and the model's chat template leaves it out or changes it",
+                                i + 1, name_of(messages[i].role)));
     }
     // Results of tools may be put in the order of their calls.
     if (found.at != kNowhere && messages[i].role != Role::tool) begin = found.at + found.size;

@@ -56,12 +56,22 @@ constexpr std::string_view kMessages = R"({%- set said = namespace(messages=[], 
 {%- set messages = said.messages -%}
 )";
 
+constexpr std::string_view kParts = R"({%- set said.messages = [] -%}
+{%- for message in messages -%}
+{%- set parts = [{'type': 'text', 'text': message.content}] -%}
+{%- set said.messages = said.messages + [{'role': message.role, 'content': parts}] -%}
+{%- endfor -%}
+{%- set messages = said.messages -%}
+)";
+
 }  // namespace
 
-std::string with_plain_tools(const std::string& source, SystemRole system) {
+std::string with_plain_tools(const std::string& source, SystemRole system, Contents contents) {
   std::string out(kTexts);
   out += system == SystemRole::own_message ? "{%- set rule_role = 'system' -%}" : "{%- set rule_role = 'user' -%}";
-  return out + std::string(kMessages) + source;
+  out += kMessages;
+  if (contents == Contents::parts) out += kParts;
+  return out + source;
 }
 
 }  // namespace winnow::chat

@@ -8,6 +8,8 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
+#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -105,13 +107,37 @@ model::MarkedText marked(const jinja::string& rendering, const std::string& prom
 
 }  // namespace
 
-struct Template::Impl {
-  std::string name;
+namespace {
+
+/// A template that has been read, and the variables that it is run with where there are no tools.
+struct Source {
   common_chat_templates_ptr templates;
-  common_chat_templates_ptr with_tools;  ///< null: the template knows them itself
+  std::map<std::string, std::string> without_tools;
 };
 
-namespace {
+/// Templates are written for transformers, which has `tools` none where there are none. A few can only be run where
+/// the variable is not there.
+std::map<std::string, std::string> without_tools(const common_chat_templates* templates) {
+  common_chat_templates_inputs question;
+  common_chat_msg message;
+  message.role = "user";
+  message.content = "Who?";
+  question.messages.push_back(std::move(message));
+  question.force_pure_content = true;
+  question.chat_template_kwargs = {{"tools", "null"}};
+  try {
+    common_chat_templates_apply(templates, question);
+  } catch (const std::exception&) {
+    return {};
+  }
+  return question.chat_template_kwargs;
+}
+
+Source read_source(const std::string& source, const std::string& bos, const std::string& eos) {
+  Source out{common_chat_templates_init(nullptr, source, bos, eos), {}};
+  out.without_tools = without_tools(out.templates.get());
+  return out;
+}
 
 /// Whether a template is run with tools, or with messages that are about them.
 bool has_tools(const Input& input) {
@@ -122,6 +148,16 @@ bool has_tools(const Input& input) {
 
 }  // namespace
 
+struct Template::Impl {
+  std::string name;
+  Source own;
+  std::optional<Source> with_tools;  ///< none: the template knows them itself
+
+  const Source& source_for(const Input& input) const {
+    return with_tools.has_value() && has_tools(input) ? *with_tools : own;
+  }
+};
+
 Template::Template(std::string name, const std::string& source, const std::string& bos, const std::string& eos)
     : impl_(std::make_unique<Impl>()) {
   impl_->name = std::move(name);
@@ -131,11 +167,12 @@ Template::Template(std::string name, const std::string& source, const std::strin
   if (source.empty()) throw TemplateError(impl_->name + ": there is no chat template");
   bounded(impl_->name + ": the chat template", "be read", source.size(), [&] {
     check_nesting(impl_->name, source);
-    impl_->templates = common_chat_templates_init(nullptr, source, bos, eos);
-    auto can = common_chat_templates_get_caps(impl_->templates.get());
+    impl_->own = read_source(source, bos, eos);
+    auto can = common_chat_templates_get_caps(impl_->own.templates.get());
     if (can["supports_tools"] || can["supports_tool_calls"]) return;
     const auto system = can["supports_system_role"] ? SystemRole::own_message : SystemRole::users_message;
-    impl_->with_tools = common_chat_templates_init(nullptr, with_plain_tools(source, system), bos, eos);
+    const auto contents = can["supports_string_content"] ? Contents::texts : Contents::parts;
+    impl_->with_tools = read_source(with_plain_tools(source, system, contents), bos, eos);
   });
 }
 
@@ -152,8 +189,10 @@ Rendering Template::render(const Input& input) const {
   Rendering out;
   bounded(impl_->name + ": the chat template", "be run", size_of(input), [&] {
     const common_chat_schema_lenient lenient(out.left_out);
-    const bool plain = impl_->with_tools != nullptr && has_tools(input);
-    params = common_chat_templates_apply(plain ? impl_->with_tools.get() : impl_->templates.get(), inputs);
+    const Source& source = impl_->source_for(input);
+    if (input.tools.empty())
+      inputs.chat_template_kwargs.insert(source.without_tools.begin(), source.without_tools.end());
+    params = common_chat_templates_apply(source.templates.get(), inputs);
     out.answer = format_of(params, inputs.reasoning_format, input.ending == Ending::continued);
   });
   if (renderings.empty()) throw TemplateError(impl_->name + ": the chat template has written nothing");

@@ -16,7 +16,7 @@
 
 namespace winnow::chat {
 
-/// A template that cannot be parsed or run, or that does not put a message into its text.
+/// A template that cannot be parsed or run, or that refuses the messages.
 class TemplateError : public UsageError {
  public:
   using UsageError::UsageError;

@@ -48,8 +48,8 @@ def test_templates_by_name_write_what_libllama_writes(winnow):
         ("{% for m in messages %}", [], "chatml", "cannot be read"),
         ("{{ raise_exception('no') }}", ["[INST]"], "mistral-v3", "cannot be run"),
         ("{{ messages[0].nothing.at.all() }}", [], "chatml", "cannot be run"),
-        ("always the same", [], "chatml", "leaves it out"),
-        ("frobnicate", [], "chatml", "leaves it out"),
+        ("always the same", [], "chatml", "file: the chat template leaves out what the user says"),
+        ("frobnicate", [], "chatml", "file: the chat template leaves out what the user says"),
     ],
 )
 def test_the_nearest_one_takes_the_place_of_one_that_cannot_be_run(winnow, template, tokens, builtin, reason):
