@@ -66,11 +66,14 @@ constexpr std::string_view kParts = R"({%- set said.messages = [] -%}
 
 }  // namespace
 
-std::string with_plain_tools(const std::string& source, SystemRole system, Contents contents) {
+std::string with_plain_tools(const std::string& source, const Taken& taken) {
   std::string out(kTexts);
-  out += system == SystemRole::own_message ? "{%- set rule_role = 'system' -%}" : "{%- set rule_role = 'user' -%}";
+  const bool has_system = taken.system == SystemRole::own_message;
+  out += has_system ? "{%- set rule_role = 'system' -%}" : "{%- set rule_role = 'user' -%}";
   out += kMessages;
-  if (contents == Contents::parts) out += kParts;
+  if (taken.contents == Contents::parts) out += kParts;
+  // They have been told.
+  out += taken.no_tools == NoTools::none ? "{%- set tools = none -%}" : "{%- set tools = not_there -%}";
   return out + source;
 }
 

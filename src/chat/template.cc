@@ -115,22 +115,40 @@ struct Source {
   std::map<std::string, std::string> without_tools;
 };
 
+common_chat_templates_inputs question() {
+  common_chat_templates_inputs out;
+  out.messages.emplace_back();
+  out.messages.back().role = "user";
+  out.messages.back().content = "Who?";
+  return out;
+}
+
 /// Templates are written for transformers, which has `tools` none where there are none. A few can only be run where
 /// the variable is not there.
 std::map<std::string, std::string> without_tools(const common_chat_templates* templates) {
-  common_chat_templates_inputs question;
-  common_chat_msg message;
-  message.role = "user";
-  message.content = "Who?";
-  question.messages.push_back(std::move(message));
-  question.force_pure_content = true;
-  question.chat_template_kwargs = {{"tools", "null"}};
+  auto inputs = question();
+  inputs.force_pure_content = true;
+  inputs.chat_template_kwargs = {{"tools", "null"}};
   try {
-    common_chat_templates_apply(templates, question);
+    common_chat_templates_apply(templates, inputs);
   } catch (const std::exception&) {
     return {};
   }
-  return question.chat_template_kwargs;
+  return inputs.chat_template_kwargs;
+}
+
+/// Whether calls can be asked for, and read. Some templates tell tools, but write no calls that one could learn from.
+bool has_calls(const common_chat_templates* templates) {
+  auto can = common_chat_templates_get_caps(templates);
+  if (!can["supports_tools"] && !can["supports_tool_calls"]) return false;
+  auto inputs = question();
+  inputs.tools = {{"function", "What it does.", R"({"type": "object", "properties": {}})"}};
+  inputs.tool_choice = COMMON_CHAT_TOOL_CHOICE_REQUIRED;
+  try {
+    return !common_chat_templates_apply(templates, inputs).grammar.empty();
+  } catch (const std::exception&) {
+    return false;
+  }
 }
 
 Source read_source(const std::string& source, const std::string& bos, const std::string& eos) {
@@ -151,7 +169,7 @@ bool has_tools(const Input& input) {
 struct Template::Impl {
   std::string name;
   Source own;
-  std::optional<Source> with_tools;  ///< none: the template knows them itself
+  std::optional<Source> with_tools;  ///< none: the template has calls of its own
 
   const Source& source_for(const Input& input) const {
     return with_tools.has_value() && has_tools(input) ? *with_tools : own;
@@ -168,11 +186,14 @@ Template::Template(std::string name, const std::string& source, const std::strin
   bounded(impl_->name + ": the chat template", "be read", source.size(), [&] {
     check_nesting(impl_->name, source);
     impl_->own = read_source(source, bos, eos);
+    if (has_calls(impl_->own.templates.get())) return;
     auto can = common_chat_templates_get_caps(impl_->own.templates.get());
-    if (can["supports_tools"] || can["supports_tool_calls"]) return;
-    const auto system = can["supports_system_role"] ? SystemRole::own_message : SystemRole::users_message;
-    const auto contents = can["supports_string_content"] ? Contents::texts : Contents::parts;
-    impl_->with_tools = read_source(with_plain_tools(source, system, contents), bos, eos);
+    const Taken taken{
+        .system = can["supports_system_role"] ? SystemRole::own_message : SystemRole::users_message,
+        .contents = can["supports_string_content"] ? Contents::texts : Contents::parts,
+        .no_tools = impl_->own.without_tools.empty() ? NoTools::undefined : NoTools::none,
+    };
+    impl_->with_tools = read_source(with_plain_tools(source, taken), bos, eos);
   });
 }
 

@@ -45,6 +45,7 @@ DIFFERENCES = {
     "llama-cpp-deepseek-r1": "asks for the JSON of a generator, which jinja2 does not make",
     "google-gemma-2-2b-it": "refuses rules; llama.cpp puts them before the user's words",
     "fireworks-ai-llama-3-firefunction-v2": "asks for a variable that is not there; llama.cpp takes it for empty",
+    "ibm-granite-granite-3.3-2B-Instruct": "tells tools, but writes no calls; both are put as texts",
     "StepFun3.5-Flash": "llama.cpp cuts white space around words, which leads this model into loops",
 }
 
@@ -165,6 +166,24 @@ def test_a_message_that_is_left_out_is_named(render):
 )
 def test_no_tools_are_none_or_where_that_cannot_be_run_no_variable(render, source, text):
     assert render(source, said("x"))["text"] == text
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        "{% if tools is not none %}<tools>{{ tools | tojson }}</>{% endif %}",
+        "{% for tool in tools %}{{ tool | tojson }}{% endfor %}",
+    ],
+)
+def test_a_template_that_writes_no_calls_gets_plain_tools(render, told):
+    source = told + "{% for m in messages %}<{{ m.role }}>{{ m.content }}</>{% endfor %}{% if add_generation_prompt %}<assistant>{% endif %}"
+    asked, more = CONVERSATIONS["call-turns"]
+    text = render(source, asked, **more)["text"]
+    assert text.count('"name": "search"') == 1 and text.startswith("<system>Be brief.\n\n# Tools\n\n")
+    assert '<assistant>I look.\n<tool_call>\n{"name": "get_weather", "arguments": {"city": "Tula", "days": 2}}\n</tool_call></>' in text
+    for choice in ("auto", "required"):
+        came = render(source, said("x"), choice=choice, **more)
+        assert "get_weather" in came["grammar"] and came["triggers"] == (["<tool_call>\n"] if choice == "auto" else [])
 
 
 def test_a_template_of_parts_gets_plain_tools(render):
@@ -312,8 +331,9 @@ def test_words_keep_their_origin(render, source, input_parts):
 
 
 def test_what_tools_say_is_input_and_roles_are_not(render):
+    calls = "{% for c in m.tool_calls %}<call>{{ c.function | tojson }}</call>{% endfor %}"
     source = "{% for t in tools %}{{ t | tojson }}{% for p in t.function.parameters.properties %}{{ p }}{% endfor %}{% endfor %}" + (
-        "{{ bos_token }}{% for m in messages %}<|{{ m.role }}|>{{ m.content }}{{ eos_token }}{% endfor %}"
+        "{{ bos_token }}{% for m in messages %}<|{{ m.role }}|>{{ m.content }}" + calls + "{{ eos_token }}{% endfor %}"
     )
     came = render(source, said("x"), tools=[tool("f", "<|end|>", **{"<|key|>": {"type": "string"}})])
     text = came["text"].encode()
