@@ -82,7 +82,7 @@ Candidates stored_documents() {
 /// The words that may stand in a place.
 struct Choice {
   Candidates words;
-  std::string_view separators = "";  ///< characters of a word after which another one may stand
+  std::string_view separators = {};  ///< characters of a word after which another one may stand
 };
 
 constexpr std::string_view kOfLists = ",";
@@ -94,7 +94,7 @@ struct Known {
   std::string_view command;
   std::string_view option;
   Candidates (*values)();
-  std::string_view separators = "";
+  std::string_view separators = {};
 };
 
 constexpr Known kKnown[] = {
