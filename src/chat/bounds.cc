@@ -5,6 +5,7 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <string_view>
+#include <vector>
 
 #include "chat/template.h"
 
@@ -21,7 +22,8 @@ constexpr std::size_t kBytesForByte = 8'192;
 constexpr std::size_t kHeld = std::size_t{256} << 20;
 constexpr std::size_t kHeldForByte = 256;
 constexpr std::size_t kDepth = 1000;
-constexpr int kMostJsonNested = 200;  // JSON
+constexpr std::size_t kMostJsonNested = 200;
+constexpr std::size_t kMostJsonMembers = 5000;  // of an object
 
 jinja::limits limits_for(std::size_t input) {
   return {kSteps + kStepsForByte * input, kBytes + kBytesForByte * input, kHeld + kHeldForByte * input, kDepth};
@@ -52,17 +54,21 @@ void bounded(const std::string& subject, const char* task, std::size_t input, co
   }
 }
 
-void check_json_nesting(const std::string& name, const std::string& text) {
-  int nested = 0;
+void check_json(const std::string& name, const std::string& text) {
+  std::vector<std::size_t> members;  // of the lists and objects that are open
   bool quoted = false;
   for (std::size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
     if (quoted && c == '\\') ++i;
     if (c == '"') quoted = !quoted;
     if (quoted) continue;
-    if (c == '[' || c == '{') ++nested;
-    if (c == ']' || c == '}') --nested;
-    if (nested > kMostJsonNested) throw TemplateError(fmt::format("{} nests more than {} deep", name, kMostJsonNested));
+    if (c == '[' || c == '{') members.push_back(0);
+    if (members.size() > kMostJsonNested)
+      throw TemplateError(fmt::format("{} nests more than {} deep", name, kMostJsonNested));
+    if (members.empty()) continue;
+    if (c == ']' || c == '}') members.pop_back();
+    if (c == ':' && ++members.back() > kMostJsonMembers)
+      throw TemplateError(fmt::format("{} has an object of more than {} members", name, kMostJsonMembers));
   }
 }
 

@@ -13,7 +13,8 @@ namespace winnow::chat {
 /// bytes that it is given.
 void bounded(const std::string& subject, const char* task, std::size_t input, const std::function<void()>& run);
 
-/// Refuses a text of JSON that nests too deeply for a thread's stack. Throws TemplateError, which begins with `name`.
-void check_json_nesting(const std::string& name, const std::string& text);
+/// Refuses a text of JSON that nests too deeply for a thread's stack, or that has very large objects: llama.cpp's JSON
+/// looks for a member at all of them. Throws TemplateError, which begins with `name`.
+void check_json(const std::string& name, const std::string& text);
 
 }  // namespace winnow::chat

@@ -16,4 +16,11 @@ struct SchemaGrammar {
 /// that is too long or too deep.
 SchemaGrammar grammar_of(const std::string& schema);
 
+/// Refuses the text of a schema that check_json() refuses, and one that names a type twice: llama.cpp copies a schema
+/// for each of its types. Throws TemplateError, which begins with `name`.
+void check_schema(const std::string& name, const std::string& schema);
+
+/// A schema of the same values that is an object with members: llama.cpp takes no other for the schema of an answer.
+std::string object_schema(const std::string& schema);
+
 }  // namespace winnow::chat

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "chat/template.h"
 
+#include <chat-peg-parser.h>
 #include <chat.h>
+#include <json-schema-to-grammar.h>
 #include <json-schema.h>
 #include <log.h>
 #include <spdlog/fmt/fmt.h>
@@ -18,6 +20,7 @@
 #include "chat/nesting.h"
 #include "chat/placement.h"
 #include "chat/plain_tools.h"
+#include "chat/schema.h"
 
 namespace winnow::chat {
 
@@ -28,8 +31,10 @@ common_chat_tool_choice choice_of(ToolChoice choice) {
   return choice == ToolChoice::none ? COMMON_CHAT_TOOL_CHOICE_NONE : COMMON_CHAT_TOOL_CHOICE_AUTO;
 }
 
-common_reasoning_format reasoning_of(Reasoning reasoning) {
-  return reasoning == Reasoning::apart ? COMMON_REASONING_FORMAT_AUTO : COMMON_REASONING_FORMAT_NONE;
+/// A content that has a schema has no thinking in it.
+common_reasoning_format reasoning_of(const Input& input) {
+  const bool is_apart = input.reasoning == Reasoning::apart || !input.schema.empty();
+  return is_apart ? COMMON_REASONING_FORMAT_AUTO : COMMON_REASONING_FORMAT_NONE;
 }
 
 common_chat_msg said_of(const Message& message) {
@@ -55,8 +60,7 @@ common_chat_templates_inputs inputs_of(const Input& input) {
   out.enable_thinking = input.thinking == Thinking::on;
   out.chat_template_kwargs = input.variables;
   out.parallel_tool_calls = input.calls == Calls::parallel;
-  out.reasoning_format = reasoning_of(input.reasoning);
-  out.json_schema = input.schema;
+  out.reasoning_format = reasoning_of(input);
   return out;
 }
 
@@ -67,14 +71,14 @@ void check_input(const std::string& name, const Input& input) {
   for (const auto& [variable, value] : input.variables) {
     if (std::ranges::find(kOwn, variable) != kOwn.end())
       throw TemplateError(fmt::format("{}: {} is no variable of one's own", name, variable));
-    check_json_nesting(fmt::format("the chat template's variable {}", variable), value);
+    check_json(fmt::format("the chat template's variable {}", variable), value);
   }
-  check_json_nesting("the schema of the answer", input.schema);
+  if (!input.schema.empty()) check_schema("the schema of the answer", input.schema);
   for (const auto& tool : input.tools)
-    check_json_nesting(fmt::format("the schema of the function {}", tool.name), tool.parameters);
+    check_schema(fmt::format("the schema of the function {}", tool.name), tool.parameters);
   for (const auto& message : input.messages) {
     for (const auto& call : message.calls)
-      check_json_nesting(fmt::format("a call of the function {}", call.name), call.arguments);
+      check_json(fmt::format("a call of the function {}", call.name), call.arguments);
   }
 }
 
@@ -157,6 +161,24 @@ Source read_source(const std::string& source, const std::string& bos, const std:
   return out;
 }
 
+/// Makes answers be of a schema, after thinking in tags, where llama.cpp's format for a template has none of it.
+void put_schema(common_chat_params& params, const std::string& schema) {
+  const auto parser = build_chat_peg_parser([&](common_chat_peg_builder& p) {
+    auto thought = p.eps();
+    const auto& start = params.thinking_start_tag;
+    if (!start.empty() && !params.thinking_end_tags.empty()) {
+      const auto& end = params.thinking_end_tags.front();
+      thought = p.optional(p.literal(start) + p.reasoning(p.until(end)) + p.literal(end));
+    }
+    const auto value = p.content(p.schema(p.json(), "answer", common_json::parse(schema)));
+    return p.prefix(params.generation_prompt, start) + p.space() + thought + p.space() + value + p.space() + p.end();
+  });
+  params.format = COMMON_CHAT_FORMAT_PEG_NATIVE;
+  params.parser = parser.save();
+  params.grammar = build_grammar([&](const common_grammar_builder& builder) { parser.build_grammar(builder, false); });
+  params.grammar_lazy = false;
+}
+
 /// Whether a template is run with tools, or with messages that are about them.
 bool has_tools(const Input& input) {
   return !input.tools.empty() || std::ranges::any_of(input.messages, [](const Message& message) {
@@ -210,20 +232,17 @@ Rendering Template::render(const Input& input) const {
   Rendering out;
   bounded(impl_->name + ": the chat template", "be run", size_of(input), [&] {
     const common_chat_schema_lenient lenient(out.left_out);
+    if (!input.schema.empty()) inputs.json_schema = object_schema(input.schema);
     const Source& source = impl_->source_for(input);
     if (input.tools.empty())
       inputs.chat_template_kwargs.insert(source.without_tools.begin(), source.without_tools.end());
     params = common_chat_templates_apply(source.templates.get(), inputs);
+    if (!input.schema.empty() && params.grammar.empty()) put_schema(params, inputs.json_schema);
     out.answer = format_of(params, inputs.reasoning_format, input.ending == Ending::continued);
   });
   if (renderings.empty()) throw TemplateError(impl_->name + ": the chat template has written nothing");
   out.text = marked(renderings.front(), params.prompt, input);
   out.messages = places_of(input.messages, out.text);
-  if (!input.grammar.empty() && input.tools.empty()) {
-    out.answer.grammar = input.grammar;
-    out.answer.triggers.clear();
-    out.answer.prefix.clear();
-  }
   return out;
 }
 

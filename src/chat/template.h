@@ -53,8 +53,7 @@ struct Input {
   std::map<std::string, std::string> variables = {};  ///< JSON values by the names that the template knows
   Calls calls = Calls::parallel;
   Reasoning reasoning = Reasoning::apart;
-  std::string schema = {};   ///< JSON Schema of the content; empty: it is free
-  std::string grammar = {};  ///< GBNF of the whole answer, if there are no tools; empty: it is free
+  std::string schema = {};  ///< JSON Schema of the content, if there are no tools; empty: it is free
 };
 
 /// The text that a template has written.

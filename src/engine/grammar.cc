@@ -19,6 +19,7 @@ Grammar::Grammar(const model::Vocab& vocab, const GenerateOptions& options)
     return;
   }
   begin_token();
+  if (walk_.is_over()) throw UsageError("the grammar has no text: its rules only refer to each other");
   if (!walk_.allows(options.grammar_prefix))
     throw UsageError(fmt::format("the grammar does not begin with its prefix '{}'", options.grammar_prefix));
   walk_.accept(options.grammar_prefix);

@@ -22,6 +22,8 @@ class GrammarWalk {
 
   /// Whether the text may end here.
   bool may_end() const { return tried_.front().may_end; }
+  /// Whether there is no way to read anything: only a grammar without a text begins so.
+  bool is_over() const { return is_dead(tried_.front()); }
   /// Whether a byte may come next.
   bool may_begin(unsigned char byte) const { return first_[byte]; }
   /// Whether these bytes may come next.

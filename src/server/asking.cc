@@ -11,6 +11,8 @@
 #include "base/as_size.h"
 #include "base/clock.h"
 #include "base/printable.h"
+#include "chat/schema.h"
+#include "engine/model_impl.h"
 #include "engine/wording.h"
 #include "server/answers/answering.h"
 #include "server/digest.h"
@@ -52,9 +54,9 @@ void raise_share(Request& request) {
 /// Throws where the form of an answer and its tools are both asked for.
 void check_form(const AnswerRequest& request) {
   const AskedConversation* const conversation = request.conversation();
-  if (conversation != nullptr && !conversation->tools.empty() && !request.generate.grammar.empty())
-    throw FieldError(request.format_field,
-                     fmt::format("{} does not go with tools: an answer may be a call", request.format_field));
+  if (conversation != nullptr && !conversation->tools.empty() && !conversation->format.schema.empty())
+    throw FieldError(conversation->format.path,
+                     fmt::format("{} does not go with tools: an answer may be a call", conversation->format.path));
 }
 
 /// Throws unless a request can be a turn of a session: it asks for one answer, which is a message of its own.
@@ -82,12 +84,12 @@ struct Asking::Asked {
         asker(who),
         to(std::move(responder)),
         keeping(read_keeping(fields, room.options.defaults, asker.session)),
-        request(of.read({body, json, fields}, {*room.model, room.options.defaults, room.context})) {
+        request(of.read(fields, {*room.model, room.options.defaults, room.context})) {
     check_form(request);
   }
 
   std::shared_ptr<RequestShare> share;
-  RequestJson json;
+  Json json;
   Fields fields;
   const Surface& surface;
   Asker asker;
@@ -202,8 +204,7 @@ StagedPrompt Asking::tokens_of(Asked& asked, AskedConversation& conversation) co
   auto [text, prompt, format, left_out] = write(model, conversation, room_.options.defaults.control);
   check_context(prompt.size(), room_.context, conversation.field);
   demand(format, model.impl().vocab, asked.request.generate);
-  for (const auto& keyword : left_out)
-    room_.unknown.say(fmt::format("the keyword {} of tools' schemas is not enforced", brief(keyword)));
+  name_left_out(left_out);
   asked.format = std::move(format);
   return std::move(prompt);
 }
@@ -212,6 +213,11 @@ std::vector<StagedPrompt> Asking::tokens_of(Asked& asked, const PromptsRequest& 
   const std::size_t longest = longest_text(request.prompts);
   check_context(*room_.model, longest, room_.context, "prompt");
   asked.share->also_hold(bytes_of_tokenizing(longest));
+  if (!request.format.schema.empty()) {
+    auto [grammar, left_out] = chat::grammar_of(request.format.schema);
+    asked.request.generate.grammar = std::move(grammar);
+    name_left_out(left_out);
+  }
   std::vector<StagedPrompt> out;
   for (const auto& prompt : request.prompts) {
     out.push_back({{tokens_of_prompt(*room_.model, prompt), {}}});
@@ -283,6 +289,11 @@ std::shared_ptr<AnswerListener> Asking::listener_of(Asked& asked, const AnswerPl
   if (!asked.turn) return listener;
   return std::make_shared<SessionAnswer>(std::move(listener), std::move(asked.turn), std::move(asked.said),
                                          std::move(asked.format), room_.store_workers, room_.to_http);
+}
+
+void Asking::name_left_out(const std::set<std::string>& keywords) const {
+  for (const auto& keyword : keywords)
+    room_.unknown.say(fmt::format("the keyword {} of JSON schemas is not enforced", brief(keyword)));
 }
 
 void Asking::name_unknown(const Asked& asked) {

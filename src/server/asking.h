@@ -69,6 +69,8 @@ class Asking {
   Request request_for(const Asked& asked, StagedPrompt prompt) const;
   std::shared_ptr<AnswerListener> listener_of(Asked& asked, const AnswerPlan& plan, EngineThread::Ticket ticket,
                                               const std::shared_ptr<FinishedRequest>& finished);
+  /// Names in the log the keywords of schemas that no grammar enforces.
+  void name_left_out(const std::set<std::string>& keywords) const;
   /// Names in the log what of a request is not known.
   void name_unknown(const Asked& asked);
 

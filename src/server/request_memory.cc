@@ -45,7 +45,7 @@ void RequestShare::hold(std::size_t bytes) {
   bytes_ = bytes;
 }
 
-RequestJson parse_counted(const std::string& body, RequestShare& share) {
+Json parse_counted(const std::string& body, RequestShare& share) {
   share.hold(kTextCopies * body.size() + kValueBytes * most_values(body));
   return parse_body(body);
 }

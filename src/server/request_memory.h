@@ -48,7 +48,7 @@ class RequestShare {
 };
 
 /// parse_body(), when the share holds what the body's values and texts take at most.
-RequestJson parse_counted(const std::string& body, RequestShare& share);
+Json parse_counted(const std::string& body, RequestShare& share);
 /// A way to the client that holds a share for as long as anybody may answer.
 std::shared_ptr<Responder> holding(std::shared_ptr<RequestShare> share, std::shared_ptr<Responder> to);
 

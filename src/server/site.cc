@@ -124,10 +124,10 @@ void Site::add_text_route(const std::string& path, TextRoute route) {
                  workers_.post([this, route, asker = asker_of(head), body = std::move(body), to = std::move(to)] {
                    answer(*to, asker, [&] {
                      RequestShare share(memory_);
-                     const RequestJson json = parse_counted(body.text(), share);
+                     const Json json = parse_counted(body.text(), share);
                      share.also_hold(bytes_of_tokenizing(body.text().size()));
                      Fields fields(json);
-                     to->send(route({body.text(), json, fields}, {*served_.model, options_.defaults, served_.context}));
+                     to->send(route(fields, {*served_.model, options_.defaults, served_.context}));
                    });
                  });
                }});

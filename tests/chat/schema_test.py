@@ -46,6 +46,12 @@ SCHEMAS = {
     "no-integer": (integer(minimum=9, maximum=1), {"minimum"}),
     "cycle": ({"$ref": "#/$defs/a", "$defs": {"a": {"type": "object", "properties": {"next": {"$ref": "#/$defs/a"}}}}}, set()),
     "cycle-of-references": ({"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}}, None),
+    "names-of-rules": ({"properties": {"": {"type": "integer"}, "ref": {"type": "null"}, "ref-target": {"$ref": "#"}}, "required": [""]}, set()),
+    "types-with-keywords": ({"type": ["integer", "null", "string"], "minimum": 1, "maxLength": 5}, set()),
+    "closed-tuple": ({"type": "array", "prefixItems": [{"type": "null"}], "items": False, "minItems": 1, "maxItems": 1}, set()),
+    "short-tuple": ({"type": "array", "prefixItems": [{"type": "null"}], "minItems": 2}, {"minItems"}),
+    "required-of-nobody": ({"type": "object", "properties": {"a": {}}, "required": ["a", "b"]}, {"required"}),
+    "keywords-of-others": ({"type": "string", "minimum": 5, "items": {}, "required": ["x"]}, set()),
     "whole": ({"type": "object", "properties": {"kids": {"type": "array", "items": {"$ref": "#"}}}}, set()),
     "pointers": ({"$ref": "#/$defs/a~1b", "$defs": {"a/b": {"type": "null"}}}, set()),
     "elsewhere": ({"type": "object", "properties": {"a": {"$ref": "https://example.org/a.json"}, "b": {"$ref": "#/no"}}}, {"$ref"}),
@@ -100,9 +106,12 @@ def test_functions_may_have_any_schema(winnow, stem):
         "{",
         "nonsense",
         '{"items":' * 5000 + "{}" + "}" * 5000,
+        json.dumps({"type": ["array"] * 7, "items": {"type": ["string"], "enum": ["x"]}}),
+        json.dumps({"type": ["string"] * 30_000, "enum": ["x"] * 30_000}),
+        json.dumps({"properties": {f"p{i}": {} for i in range(60_000)}}),
         json.dumps({"$ref": "#/$defs/r0", "$defs": {f"r{i}": {"$ref": f"#/$defs/r{i + 1}"} for i in range(20_000)}}),
     ],
-    ids=["half", "word", "deep", "chain"],
+    ids=["half", "word", "deep", "types", "many-types", "members", "chain"],
 )
 def test_what_is_no_schema_is_refused(winnow, schema):
     assert "the schema" in winnow.grammar_of(schema)["error"]

@@ -130,7 +130,9 @@ def test_no_token_ends_an_answer_before_its_least_tokens(server):
 def test_an_answer_of_a_form_ends_where_the_form_does(server):
     form = {"type": "json_schema", "json_schema": {"name": "x", "schema": {"enum": [12]}}}
     reply = server.good(CHAT, {"messages": [{"role": "user", "content": "?"}], "max_tokens": 30, "min_tokens": 20, "response_format": form})
-    assert reply["choices"][0]["message"]["content"] == "12" and reply["usage"]["completion_tokens"] == 2
+    choice = reply["choices"][0]
+    assert (choice["message"]["content"], choice["finish_reason"]) == ("12", "stop")
+    assert reply["usage"]["completion_tokens"] < 20, "white space may follow, and nothing else"
 
 
 def test_no_token_at_all_may_come(server):

@@ -5,14 +5,14 @@ import json
 import random
 
 import pytest
-from service import sentence
+from service import Server, sentence
 
-CHAT, COMPLETION = "/v1/chat/completions", "/v1/completions"
+CHAT, COMPLETION, RESPONSES, MESSAGES = "/v1/chat/completions", "/v1/completions", "/v1/responses", "/v1/messages"
 GOOD = {"messages": [{"role": "user", "content": "hello"}], "max_tokens": 1}
 
 
-def format_of(schema):
-    return {"type": "json_schema", "json_schema": {"name": "x", "strict": True, "schema": schema}}
+def format_of(schema, strict=True):
+    return {"type": "json_schema", "json_schema": {"name": "x", "strict": strict, "schema": schema}}
 
 
 def body(schema, **fields):
@@ -45,10 +45,12 @@ class Schemas:
         kind = self.random.choice(["minimum", "exclusiveMinimum"])
         return {"type": "integer", kind: least, "maximum": least + 1 + self.random.randrange(2000)}
 
-    def number(self):
-        least = self.random.randrange(-30, 30)
-        kind = self.random.choice(["maximum", "exclusiveMaximum"])
-        return {"type": "number", "minimum": least, kind: least + 1 + self.random.randrange(20)}
+    def pattern(self):
+        least = self.random.randrange(4)
+        return {"type": "string", "pattern": "^[a-c]{%d,%d}(x|yz)?$" % (least, least + self.random.randrange(3))}
+
+    def moment(self):
+        return {"type": "string", "format": self.random.choice(["date", "time", "date-time", "uuid"])}
 
     def enum(self):
         return {"enum": self.random.sample(["a", 'b"\\', 5, 1.5, None, True, "né\n", [1, {"x": "y"}], {}], 3)}
@@ -71,11 +73,15 @@ class Schemas:
             out["additionalProperties"] = False
         return out
 
+    def tuple(self, depth):
+        items = [self.any(depth - 1) for _ in range(self.random.randrange(1, 3))]
+        return {"type": "array", "prefixItems": items, "minItems": len(items), "items": False}
+
     def choice(self, depth):
         return {"anyOf": [self.any(depth - 1) for _ in range(self.random.randrange(1, 4))]}
 
     def any(self, depth):
-        flat = [self.string, self.integer, self.number, self.enum, self.const, self.plain]
+        flat = [self.string, self.integer, self.pattern, self.moment, self.enum, self.const, self.plain]
         deep = [lambda: self.array(depth), lambda: self.object(depth), lambda: self.choice(depth)]
         return self.random.choice(flat if depth == 0 else flat + deep * 3)()
 
@@ -118,7 +124,7 @@ def test_members_that_need_not_be_there_come_and_stay_away(server):
     names = ["zeta", "alpha", "mid"]
     schema = {"type": "object", "properties": {name: {"type": "null"} for name in names}, "required": ["alpha"]}
     seen = {tuple(name for name, _ in in_order(text)) for text in answers(server, schema, n=100, seed=1)}
-    assert seen == {("alpha",), ("zeta", "alpha"), ("alpha", "mid"), ("zeta", "alpha", "mid")}
+    assert seen == {("alpha",), ("alpha", "zeta"), ("alpha", "mid"), ("alpha", "zeta", "mid")}, "those that must be there come first"
 
 
 @pytest.mark.parametrize("format", [{"type": "json_object"}, {"type": "json_object", "schema": {"type": "object", "properties": {"a": {"const": 5}}, "required": ["a"]}}])
@@ -145,64 +151,85 @@ def test_text_is_text(server):
     assert server.good(CHAT, {**GOOD, "response_format": {"type": "text"}})["choices"] == server.good(CHAT, GOOD)["choices"]
 
 
-REFUSED = [
-    ({"type": "string", "pattern": "a+"}, ".pattern"),
-    ({"properties": {"x": {"type": "string", "pattern": "a+"}}}, ".properties.x.pattern"),
-    ({"properties": {"x": {"items": {"oneOf": []}}}}, ".properties.x.items.oneOf"),
-    ({"anyOf": [{"type": "null"}, {"format": "date"}]}, ".anyOf[1].format"),
-    ({"$ref": "#/$defs/x", "$defs": {"x": {"multipleOf": 5}}}, ".$defs.x.multipleOf"),
-    ({"type": "object", "additionalProperties": {"type": "null"}}, ".additionalProperties"),
-    ({"type": "thing"}, ".type"),
-    ({"type": []}, ".type"),
-    ({"type": ["string", 5]}, ".type"),
-    ({"type": ["string", "null", "string"]}, ".type"),
-    ({"properties": []}, ".properties"),
-    ({"properties": {"x": 5}}, ".properties.x"),
-    ({"properties": {"x": False}}, ".properties.x"),
-    ({"required": "x"}, ".required"),
-    ({"required": ["x"], "additionalProperties": False}, ".required"),
-    ({"enum": []}, ".enum"),
-    ({"enum": 5}, ".enum"),
-    ({"enum": ["x"], "type": "integer"}, ".enum"),
-    ({"enum": ["x"], "minLength": 5}, ".minLength"),
-    ({"anyOf": [{}], "properties": {}}, ".properties"),
-    ({"anyOf": []}, ".anyOf"),
-    ({"anyOf": {}}, ".anyOf"),
-    ({"$ref": 5}, ".$ref"),
-    ({"$ref": "http://example.com/x"}, ".$ref"),
-    ({"$ref": "#/$defs/x"}, ".$ref"),
-    ({"$ref": "#/x/~5"}, ".$ref"),
-    ({"$ref": "#"}, ""),
-    ({"anyOf": [{"$ref": "#/anyOf/1"}, {"$ref": "#/anyOf/0"}]}, ""),
-    ({"type": "string", "minLength": -1}, ".minLength"),
-    ({"type": "string", "minLength": 1.5}, ".minLength"),
-    ({"type": "string", "maxLength": 1 << 60}, ".maxLength"),
-    ({"type": "string", "minLength": 5, "maxLength": 4}, ".maxLength"),
-    ({"type": "array", "minItems": 5, "maxItems": 4}, ".maxItems"),
-    ({"type": "integer", "minimum": 5, "maximum": 4}, ""),
-    ({"type": "integer", "minimum": 1e300}, ".minimum"),
-    ({"type": "integer", "minimum": "5"}, ".minimum"),
-    ({"type": "number", "minimum": 0.5}, ""),
-    ({"type": "number", "exclusiveMinimum": True}, ".exclusiveMinimum"),
-    ({"properties": {f"property{i}": {} for i in range(3000)}}, ""),
-    ({"enum": ["x" * 100 + str(i) for i in range(3000)]}, ""),
-    ({"items": {"anyOf": [{"type": "string", "maxLength": 100 + i} for i in range(100)]}}, ""),
-    ({"properties": {str(i): {} for i in range(6000)}}, None),
-    (5, ""),
-    ([], ""),
+UNENFORCED = [
+    ({"type": "string", "pattern": "(?=a)b"}, "pattern"),
+    ({"properties": {"x": {"items": {"type": "string", "format": "iri"}}}}, "format"),
+    ({"anyOf": [{"type": "null"}, {"multipleOf": 5, "type": "number"}]}, "multipleOf"),
+    ({"$ref": "#/$defs/x", "$defs": {"x": {"not": {}}}}, "not"),
+    ({"type": "object", "properties": {"a": {}}, "propertyNames": {"maxLength": 3}}, "propertyNames"),
+    ({"type": "number", "minimum": 0.5}, "minimum"),
+    ({"$ref": "http://example.com/x"}, "$ref"),
+    ({"type": "string", "maxLength": 1 << 60}, "maxLength"),
+    ({"type": "array", "uniqueItems": True}, "uniqueItems"),
+    (False, "not"),
 ]
 
 
-@pytest.mark.parametrize("schema, place", REFUSED)
-def test_a_schema_that_cannot_be_is_refused_with_its_place(server, schema, place):
-    status, reply = server.post(CHAT, {**GOOD, "response_format": format_of(schema)})
-    assert status == 400, reply
-    param = sentence(reply)["param"]
-    if place is None:
-        assert param == "response_format"
-    else:
-        assert param.startswith("response_format.json_schema.schema") and param.endswith(place), reply
-        assert param in reply["error"]["message"] or len(param) > 80, reply
+def chat(format):
+    return CHAT, {**GOOD, "response_format": format}
+
+
+def asked_for(schema, strict):
+    """A request of each API for an answer of a schema, and for calls of a function that has it."""
+    wanted = {} if strict is None else {"strict": strict}
+    say = {"messages": GOOD["messages"], "max_tokens": 16}
+    yield CHAT, {**say, "response_format": {"type": "json_schema", "json_schema": {"name": "x", "schema": schema, **wanted}}}
+    yield COMPLETION, {"prompt": "a", "max_tokens": 1, "response_format": {"type": "json_schema", "json_schema": {"schema": schema, **wanted}}}
+    yield RESPONSES, {"input": "a", "max_output_tokens": 16, "text": {"format": {"type": "json_schema", "name": "x", "schema": schema, **wanted}}}
+    for field in () if strict is False else ("output_format", "output_config"):
+        form = {"type": "json_schema", "schema": schema, **wanted}
+        yield MESSAGES, {**say, field: {"format": form} if field == "output_config" else form}
+    parameters = {"type": "object", "properties": {"value": schema}}
+    yield CHAT, {**say, "tools": [{"type": "function", "function": {"name": "f", "parameters": parameters, **wanted}}]}
+    yield RESPONSES, {"input": "a", "max_output_tokens": 16, "tools": [{"type": "function", "name": "f", "parameters": parameters, **wanted}]}
+    yield MESSAGES, {**say, "tools": [{"name": "f", "input_schema": parameters, **wanted}]}
+
+
+@pytest.mark.parametrize("schema, keyword", UNENFORCED)
+def test_a_keyword_that_no_grammar_enforces_is_refused_only_where_it_is_strict(server, schema, keyword):
+    for strict in (None, False):
+        for path, request in asked_for(schema, strict):
+            server.good(path, request)
+    for path, request in asked_for(schema, True):
+        status, reply = server.post(path, request)
+        message = reply["error"]["message"]
+        named = {keyword, "false"} if schema is False else {keyword}
+        assert status == 400 and "strict" in message and any(name in message for name in named), reply
+        if path != MESSAGES:
+            assert sentence(reply)["param"] in message
+
+
+def test_keywords_that_no_grammar_enforces_are_named_once(model):
+    with Server(model, "--context", "4000") as server:
+        for path, request in asked_for({"type": "object", "minProperties": 5}, None):
+            server.good(path, request)
+        assert server.said().count("the keyword minProperties of JSON schemas is not enforced") == 1
+
+
+VALID = [
+    True,
+    {},
+    {"type": "object", "additionalProperties": {"type": "null"}},
+    {"oneOf": [{"type": "null"}, {"type": "boolean"}]},
+    {"allOf": [{"type": "object", "properties": {"a": {"type": "null"}}, "required": ["a"]}, {"properties": {"b": {"type": "null"}}}]},
+    {"type": "integer", "minimum": -9007199254740991, "maximum": 9007199254740991},
+    {"type": ["string", "null"], "maxLength": 5},
+    {"$schema": "https://json-schema.org/draft/2020-12/schema", "type": "boolean", "title": "x", "default": True},
+    {"enum": ["x" * 100 + str(i) for i in range(300)]},
+    {"type": "array", "items": {"anyOf": [{"type": "string", "maxLength": 100 + i} for i in range(20)]}, "maxItems": 3},
+]
+
+
+@pytest.mark.parametrize("schema", VALID)
+def test_valid_schemas_are_strict(server, schema):
+    for path, request in asked_for(schema, True):
+        server.good(path, request)
+
+
+@pytest.mark.parametrize("schema", [5, [], "object", None])
+def test_what_is_no_schema_is_refused(server, schema):
+    status, reply = server.post(*chat(format_of(schema)))
+    assert status == 400 and sentence(reply)["param"] == "response_format.json_schema.schema", reply
 
 
 FORMATS = [
@@ -228,6 +255,7 @@ HOSTILE = {
     "many chains": {"properties": {f"p{i}": {"$ref": "#/$defs/0"} for i in range(900)}, "$defs": {str(i): {"$ref": f"#/$defs/{i + 1}"} for i in range(900)} | {"900": {}} | {f"x{i}": {} for i in range(4000)}},
     "many types": {"type": ["string"] * 30_000, "enum": ["x"] * 30_000},
     "many members": {"properties": {f"p{i}": {} for i in range(60_000)}},
+    "very many properties": {"properties": {str(i): {} for i in range(1000)}},
     "a fan": {"$defs": {str(i): {"anyOf": [{"$ref": f"#/$defs/{i + 1}"}] * 2} for i in range(60)} | {"60": {"type": "null"}}, "$ref": "#/$defs/0"},
 }
 

@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "base/json.h"
-#include "server/openai/answer.h"
+#include "server/json.h"
 #include "server/openai/errors.h"
 
 namespace winnow::server {
@@ -21,11 +21,6 @@ void check_names(const std::vector<AskedTool>& tools) {
   }
 }
 
-/// Takes no schema and an empty one, which any value would fit, for that of an object without members.
-void take_object(nlohmann::ordered_json& parameters) {
-  if (parameters.empty()) parameters = {{"type", "object"}, {"properties", nlohmann::ordered_json::object()}};
-}
-
 }  // namespace
 
 std::size_t AskedConversation::size() const {
@@ -34,8 +29,8 @@ std::size_t AskedConversation::size() const {
     out += said.content.size() + said.reasoning.size();
     for (const auto& call : said.calls) out += call.name.size() + call.arguments.size();
   }
-  for (const auto& tool : tools) out += tool.name.size() + tool.description.size() + text_of(tool.parameters).size();
-  return out;
+  for (const auto& tool : tools) out += tool.name.size() + tool.description.size() + tool.parameters.size();
+  return out + format.schema.size();
 }
 
 void choose_tools(AskedConversation& asked) {
@@ -43,7 +38,6 @@ void choose_tools(AskedConversation& asked) {
   auto& [kind, name, may_be_several, path] = asked.choice;
   auto& tools = asked.tools;
   check_names(tools);
-  for (auto& tool : tools) take_object(tool.parameters);
   const bool has_tools = !tools.empty();
   if (kind == Kind::none) tools.clear();
   if (kind == Kind::named) {

@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -25,8 +24,7 @@ struct AskedMessage {
 struct AskedTool {
   std::string name;
   std::string description;
-  nlohmann::ordered_json parameters;  ///< a JSON schema; empty: there are none
-  std::string path;                   ///< of the parameters, in errors
+  std::string parameters;  ///< a JSON Schema
 };
 
 /// Whether the model calls its tools.
@@ -45,12 +43,19 @@ struct AskedThinking {
   chat::Reasoning reasoning = chat::Reasoning::apart;
 };
 
+/// The form of JSON that an answer has.
+struct AskedFormat {
+  std::string schema = {};  ///< a JSON Schema; empty: the answer is a text
+  std::string path = {};    ///< of the schema, for errors
+};
+
 /// A conversation that is to be answered.
 struct AskedConversation {
   std::vector<AskedMessage> messages = {};
   std::vector<AskedTool> tools = {};
   AskedToolChoice choice = {};
   AskedThinking thinking = {};
+  AskedFormat format = {};
   std::map<std::string, std::string> variables = {};  ///< of the template: JSON by name
   chat::Ending ending = chat::Ending::answer;
   const char* field = "messages";          ///< that has it, for errors

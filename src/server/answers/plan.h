@@ -2,12 +2,12 @@
 #pragma once
 
 #include <cstdint>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "server/answers/cost.h"
+#include "server/json.h"
 #include "winnow/prompt.h"
 
 namespace winnow::server {
@@ -39,7 +39,7 @@ struct AnswerPlan {
   std::vector<std::string> stops = {};          ///< texts that end an answer
   std::vector<int> prompt_tokens = {};          ///< [prompt]
   std::vector<std::vector<Token>> echoed = {};  ///< [prompt], where prompts come before their answers
-  nlohmann::ordered_json repeated = {};         ///< fields of the request that the surface's answer has again
+  Json repeated = {};                           ///< fields of the request that the surface's answer has again
 };
 
 }  // namespace winnow::server

@@ -8,6 +8,7 @@
 #include "server/answers/conversation.h"
 #include "server/answers/plan.h"
 #include "server/answers/reader.h"
+#include "server/json.h"
 #include "server/openai/completion_request.h"
 #include "server/openai/fields.h"
 #include "server/options.h"
@@ -15,13 +16,6 @@
 #include "winnow/model.h"
 
 namespace winnow::server {
-
-/// The body of a request. REQUIRES: `json` is what parse_body() makes of `text`, and `fields` are its fields.
-struct RequestBody {
-  const std::string& text;
-  const RequestJson& json;
-  Fields& fields;
-};
 
 /// The model and the defaults that a body is read for.
 struct RequestTerms {
@@ -33,6 +27,7 @@ struct RequestTerms {
 /// Prompts that are to be continued.
 struct PromptsRequest {
   std::vector<PromptSource> prompts;
+  AskedFormat format = {};
 };
 
 /// A request for answers as all surfaces have it.
@@ -40,8 +35,7 @@ struct AnswerRequest {
   AnswerForm form;
   GenerateOptions generate = {};
   std::variant<AskedConversation, PromptsRequest> asked = {};
-  const char* format_field = "response_format";  ///< that asks for the grammar in `generate`, for errors
-  nlohmann::ordered_json repeated = {};          ///< AnswerPlan::repeated
+  Json repeated = {};  ///< AnswerPlan::repeated
 
   AskedConversation* conversation() { return std::get_if<AskedConversation>(&asked); }
   const AskedConversation* conversation() const { return std::get_if<AskedConversation>(&asked); }

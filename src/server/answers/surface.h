@@ -16,14 +16,14 @@
 namespace winnow::server {
 
 /// A route that answers from its body at once, without the engine.
-using TextRoute = HttpReply (*)(const RequestBody& body, const RequestTerms& terms);
+using TextRoute = HttpReply (*)(Fields& fields, const RequestTerms& terms);
 
 /// An API by which answers are asked for.
 struct Surface {
   std::vector<std::string> paths;  ///< for POST; what is wrong under them is told by error()
   std::string id_prefix;           ///< of answers
   /// Reads a body into a request. Throws ApiError.
-  AnswerRequest (*read)(const RequestBody& body, const RequestTerms& terms);
+  AnswerRequest (*read)(Fields& fields, const RequestTerms& terms);
   std::shared_ptr<AnswerWriter> (*writer)(const std::shared_ptr<const Model>& model, AnswerPlan plan,
                                           std::shared_ptr<Responder> to);
   /// Whatever was thrown, in its form.

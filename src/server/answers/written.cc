@@ -6,7 +6,6 @@
 
 #include "engine/model_impl.h"
 #include "engine/wording.h"
-#include "server/openai/answer.h"
 #include "server/openai/errors.h"
 
 namespace winnow::server {
@@ -15,7 +14,7 @@ namespace {
 
 std::vector<chat::Tool> tools_of(const AskedConversation& asked) {
   std::vector<chat::Tool> out;
-  for (const auto& tool : asked.tools) out.push_back({tool.name, tool.description, text_of(tool.parameters)});
+  for (const auto& tool : asked.tools) out.push_back({tool.name, tool.description, tool.parameters});
   return out;
 }
 
@@ -38,6 +37,7 @@ Wording wording_of(const Model& model, const AskedConversation& asked, ControlTo
   input.thinking = asked.thinking.wanted.value_or(true) ? chat::Thinking::on : chat::Thinking::off;
   input.reasoning = asked.thinking.reasoning;
   input.variables = asked.variables;
+  input.schema = asked.format.schema;
   try {
     return winnow::write(model.impl(), input, control);
   } catch (const chat::TemplateError& error) {

@@ -27,14 +27,14 @@ std::string required(Fields& fields, const char* name) {
 
 /// What is to be added, and how it is kept: as it is, unless the object `winnow` says otherwise.
 std::pair<NewDocument, CacheOptions> read_body(const std::string& body, RequestShare& share) {
-  const RequestJson json = parse_counted(body, share);
+  const Json json = parse_counted(body, share);
   Fields fields(json);
   NewDocument out{required(fields, "name"), {}, {required(fields, "text")}};
-  if (const RequestJson* const tags = fields.list("tags")) {
+  if (const Json* const tags = fields.list("tags")) {
     for (std::size_t i = 0; i < tags->size(); ++i) out.tags.push_back(text_at((*tags)[i], fmt::format("tags[{}]", i)));
   }
   CacheOptions keep;
-  if (const RequestJson* const object = fields.object("winnow")) {
+  if (const Json* const object = fields.object("winnow")) {
     Fields inner(*object, "winnow.");
     keep = read_cache(inner, CacheChoice(), Protocol::agnostic);
     refuse_unknown(inner);

@@ -44,7 +44,7 @@ std::vector<std::vector<Token>> read_embedded(Fields& fields, const Model& model
 }
 
 model::Pooling read_pooling(Fields& fields, model::Pooling of_file) {
-  const RequestJson* const object = fields.object("winnow");
+  const Json* const object = fields.object("winnow");
   if (object == nullptr) return of_file;
   Fields inner(*object, "winnow.");
   const auto word = inner.word("pooling", {"mean", "last"});

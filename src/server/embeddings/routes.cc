@@ -26,7 +26,7 @@ void EmbeddingRoutes::embed(const Asker& asker, const std::string& body, const s
   const auto share = std::make_shared<RequestShare>(room_.memory);
   EmbeddingRequest asked;
   {
-    const RequestJson json = parse_counted(body, *share);
+    const Json json = parse_counted(body, *share);
     share->also_hold(bytes_of_tokenizing(body.size()));
     Fields fields(json);
     asked = read_embedding_request(fields, *room_.model, room_.context);

@@ -52,7 +52,7 @@ struct Extra {
 
 std::vector<Extra> read_extra(Fields& fields) {
   std::vector<Extra> out;
-  const RequestJson* const list = fields.list("input_extra");
+  const Json* const list = fields.list("input_extra");
   if (list == nullptr) return out;
   for (std::size_t i = 0; i < list->size(); ++i) {
     const auto path = fmt::format("input_extra[{}]", i);

@@ -19,11 +19,11 @@ void refuse_more(const AnswerForm& form) {
   if (form.echo) throw NotImplemented("echo", "echo is not implemented here: use /v1/completions");
 }
 
-AnswerRequest read_infill_body(const RequestBody& body, const RequestTerms& terms) {
-  AnswerRequest out{.form = read_completion_form(body.fields)};
+AnswerRequest read_infill_body(Fields& fields, const RequestTerms& terms) {
+  AnswerRequest out{.form = read_completion_form(fields)};
   refuse_more(out.form);
-  out.generate = read_generation(body.fields, out.form, terms.defaults, terms.model.info());
-  out.asked = PromptsRequest{{infill_prompt(body.fields, terms, out.generate.max_tokens)}};
+  out.generate = read_generation(fields, out.form, terms.defaults, terms.model.info());
+  out.asked = PromptsRequest{{infill_prompt(fields, terms, out.generate.max_tokens)}};
   return out;
 }
 

@@ -11,8 +11,7 @@
 #include "server/openai/errors.h"
 #include "server/openai/generation_fields.h"
 #include "server/openai/missing_fields.h"
-#include "server/schema/in_order.h"
-#include "server/schema/schema.h"
+#include "server/openai/response_format.h"
 
 namespace winnow::server {
 
@@ -24,26 +23,26 @@ constexpr const char* kThoseRead = "winnow reads text, thinking, tool_use and to
   throw FieldError(block.path("type"), fmt::format("{} is {}: {}", block.path("type"), brief(type), kThoseRead));
 }
 
-/// Calls `read` with the fields of each block, its kind and its number; for a plain text, with what would be its block.
+/// Calls `read` with the fields of each block and its kind; for a plain text, with what would be its block.
 template <class Read>
-void read_blocks(const RequestJson& content, const std::string& path, const Read& read) {
+void read_blocks(const Json& content, const std::string& path, const Read& read) {
   if (content.is_string()) {
-    const RequestJson block{{"type", "text"}, {"text", content}};
+    const Json block{{"type", "text"}, {"text", content}};
     Fields fields(block, path + ".");
-    return read(fields, "text", std::size_t{0});
+    return read(fields, "text");
   }
   if (!content.is_array()) throw FieldError(path, path + " must be a string, or a list of blocks");
   for (std::size_t i = 0; i < content.size(); ++i) {
     const std::string place = fmt::format("{}[{}]", path, i);
     Fields fields(object_at(content[i], place), place + ".");
-    read(fields, fields.required_text("type"), i);
+    read(fields, fields.required_text("type"));
   }
 }
 
 /// Texts of a list of blocks that are nothing else.
-std::vector<std::string> read_texts(const RequestJson& content, const std::string& path) {
+std::vector<std::string> read_texts(const Json& content, const std::string& path) {
   std::vector<std::string> out;
-  read_blocks(content, path, [&out](Fields& block, const std::string& type, std::size_t) {
+  read_blocks(content, path, [&out](Fields& block, const std::string& type) {
     if (type != "text") refuse_block(block, type);
     out.push_back(block.required_text("text"));
   });
@@ -56,7 +55,7 @@ bool is_billing_header(const std::string& text) {
 }
 
 void read_system(Fields& fields, std::vector<AskedMessage>& to) {
-  const RequestJson* const system = fields.any("system");
+  const Json* const system = fields.any("system");
   if (system == nullptr) return;
   auto texts = read_texts(*system, fields.path("system"));
   std::erase_if(texts, is_billing_header);
@@ -64,7 +63,7 @@ void read_system(Fields& fields, std::vector<AskedMessage>& to) {
 }
 
 AskedMessage read_tool_result(Fields& block) {
-  const RequestJson* const content = block.any("content");
+  const Json* const content = block.any("content");
   AskedMessage out = message_of_parts(
       Role::tool, content == nullptr ? std::vector<std::string>() : read_texts(*content, block.path("content")));
   out.question = 0;
@@ -74,12 +73,12 @@ AskedMessage read_tool_result(Fields& block) {
 }
 
 /// Results of tools are messages of their own.
-void read_user_turn(const RequestJson& content, const std::string& path, std::vector<AskedMessage>& to) {
+void read_user_turn(const Json& content, const std::string& path, std::vector<AskedMessage>& to) {
   std::vector<std::string> parts;
   const auto end_message = [&] {
     if (!parts.empty()) to.push_back(message_of_parts(Role::user, std::exchange(parts, {})));
   };
-  read_blocks(content, path, [&](Fields& block, const std::string& type, std::size_t) {
+  read_blocks(content, path, [&](Fields& block, const std::string& type) {
     if (type == "text") {
       parts.push_back(block.required_text("text"));
     } else if (type == "tool_result") {
@@ -93,17 +92,16 @@ void read_user_turn(const RequestJson& content, const std::string& path, std::ve
 }
 
 /// Thinking in cipher cannot be read, and is left out.
-AskedMessage read_assistant_turn(const RequestJson& content, const Json& ordered, const std::string& path) {
+AskedMessage read_assistant_turn(const Json& content, const std::string& path) {
   AskedMessage out{.said = {.role = Role::assistant, .content = {}}};
   Message& said = out.said;
-  read_blocks(content, path, [&](Fields& block, const std::string& type, std::size_t i) {
+  read_blocks(content, path, [&](Fields& block, const std::string& type) {
     if (type == "text") {
       said.content += (said.content.empty() ? "" : "\n") + block.required_text("text");
     } else if (type == "thinking") {
       said.reasoning += block.required_text("thinking");
     } else if (type == "tool_use") {
-      block.required_object("input");
-      said.calls.push_back({block.required_text("id"), read_tool_name(block), text_of(ordered.at(i).at("input"))});
+      said.calls.push_back({block.required_text("id"), read_tool_name(block), text_of(block.required_object("input"))});
     } else if (type != "redacted_thinking") {
       refuse_block(block, type);
     }
@@ -111,28 +109,27 @@ AskedMessage read_assistant_turn(const RequestJson& content, const Json& ordered
   return out;
 }
 
-void read_turn(const RequestJson& value, const Json& ordered, const std::string& path, std::vector<AskedMessage>& to) {
+void read_turn(const Json& value, const std::string& path, std::vector<AskedMessage>& to) {
   Fields fields(object_at(value, path), path + ".");
   const auto role = fields.word("role", {"user", "assistant", "system"});
   if (!role) throw FieldError(fields.path("role"), fields.path("role") + " is missing: say who speaks");
-  const RequestJson* const content = fields.any("content");
+  const Json* const content = fields.any("content");
   const std::string place = fields.path("content");
   if (content == nullptr) throw FieldError(place, place + " is missing");
   if (*role == "user") return read_user_turn(*content, place, to);
-  if (*role == "assistant") return to.push_back(read_assistant_turn(*content, ordered.at("content"), place));
+  if (*role == "assistant") return to.push_back(read_assistant_turn(*content, place));
   to.push_back(message_of_parts(Role::system, read_texts(*content, place)));
 }
 
-void read_turns(Fields& fields, const Json& ordered, std::vector<AskedMessage>& to) {
-  const RequestJson* const list = fields.list("messages");
+void read_turns(Fields& fields, std::vector<AskedMessage>& to) {
+  const Json* const list = fields.list("messages");
   if (list == nullptr || list->empty()) throw FieldError("messages", "messages are missing: give at least one");
-  for (std::size_t i = 0; i < list->size(); ++i)
-    read_turn((*list)[i], ordered.at("messages").at(i), fmt::format("messages[{}]", i), to);
+  for (std::size_t i = 0; i < list->size(); ++i) read_turn((*list)[i], fmt::format("messages[{}]", i), to);
 }
 
 /// Tools that the API's own servers have are left out.
-void read_messages_tools(Fields& fields, const Json& ordered, AskedConversation& to) {
-  const RequestJson* const list = fields.list("tools");
+void read_messages_tools(Fields& fields, AskedConversation& to) {
+  const Json* const list = fields.list("tools");
   for (std::size_t i = 0; list != nullptr && i < list->size(); ++i) {
     const std::string path = fmt::format("tools[{}]", i);
     Fields tool(object_at((*list)[i], path), path + ".");
@@ -142,15 +139,16 @@ void read_messages_tools(Fields& fields, const Json& ordered, AskedConversation&
       continue;
     }
     tool.required_object("input_schema");
-    to.tools.push_back({read_tool_name(tool), tool.text("description").value_or(""),
-                        ordered.at("tools").at(i).at("input_schema"), tool.path("input_schema")});
+    tool.required_object("input_schema");
+    to.tools.push_back(
+        {read_tool_name(tool), tool.text("description").value_or(""), read_object_schema(tool, "input_schema")});
   }
 }
 
 AskedToolChoice read_messages_choice(Fields& fields) {
   using Kind = AskedToolChoice::Kind;
   AskedToolChoice out{.path = "tool_choice.name"};
-  const RequestJson* const choice = fields.object("tool_choice");
+  const Json* const choice = fields.object("tool_choice");
   if (choice == nullptr) return out;
   Fields inner(*choice, "tool_choice.");
   const auto type = inner.word("type", {"auto", "any", "tool", "none"});
@@ -167,7 +165,7 @@ AskedToolChoice read_messages_choice(Fields& fields) {
 
 /// Whether the model thinks before it answers.
 AskedThinking read_thinking(Fields& fields) {
-  const RequestJson* const thinking = fields.object("thinking");
+  const Json* const thinking = fields.object("thinking");
   if (thinking == nullptr) return {};
   Fields inner(*thinking, "thinking.");
   const std::string type = inner.required_text("type");
@@ -179,26 +177,19 @@ AskedThinking read_thinking(Fields& fields) {
 
 std::vector<std::string> read_stop_sequences(Fields& fields) {
   std::vector<std::string> out;
-  const RequestJson* const list = fields.list("stop_sequences");
+  const Json* const list = fields.list("stop_sequences");
   for (std::size_t i = 0; list != nullptr && i < list->size(); ++i)
     out.push_back(text_at((*list)[i], fmt::format("stop_sequences[{}]", i)));
   std::erase(out, "");
   return out;
 }
 
-/// The grammar of an answer whose form is asked for; empty: any.
-std::string read_output_format(const RequestBody& body) {
-  const RequestJson* const config = body.fields.object("output_config");
-  if (config == nullptr) return {};
+/// By the field's name, or by that of its beta.
+AskedFormat read_output_format(Fields& fields) {
+  const Json* const config = fields.object("output_config");
+  if (config == nullptr) return read_format(fields, "output_format");
   Fields inner(*config, "output_config.");
-  const RequestJson* const format = inner.object("format");
-  if (format == nullptr) return {};
-  Fields form(*format, "output_config.format.");
-  if (form.required_text("type") != "json_schema")
-    throw FieldError(form.path("type"), form.path("type") + " must be json_schema");
-  form.required_object("schema");
-  const Json ordered = fields_in_order(body.text, body.json, {"output_config"});
-  return grammar_of_schema(ordered.at("output_config").at("format").at("schema"), form.path("schema"));
+  return read_format(inner, "format");
 }
 
 /// An answer goes on with a last message of the assistant that is nothing but text.
@@ -209,29 +200,26 @@ chat::Ending ending_of(const Message& last) {
 
 }  // namespace
 
-AskedConversation read_messages_conversation(const RequestBody& body) {
-  const Json ordered = fields_in_order(body.text, body.json, {"messages", "tools"});
+AskedConversation read_messages_conversation(Fields& fields) {
   AskedConversation out;
-  read_system(body.fields, out.messages);
-  read_turns(body.fields, ordered, out.messages);
-  read_messages_tools(body.fields, ordered, out);
-  out.choice = read_messages_choice(body.fields);
-  out.thinking = read_thinking(body.fields);
+  read_system(fields, out.messages);
+  read_turns(fields, out.messages);
+  read_messages_tools(fields, out);
+  out.choice = read_messages_choice(fields);
+  out.thinking = read_thinking(fields);
+  out.format = read_output_format(fields);
   out.ending = ending_of(out.messages.back().said);
   choose_tools(out);
   return out;
 }
 
-AnswerRequest read_messages_body(const RequestBody& body, const RequestTerms& terms) {
-  Fields& fields = body.fields;
+AnswerRequest read_messages_body(Fields& fields, const RequestTerms& terms) {
   AnswerRequest out;
   out.form.stream = fields.is_set("stream");
   read_sharing(fields, out.form);
   out.generate = read_generation(fields, out.form, terms.defaults, terms.model.info());
   if (auto stops = read_stop_sequences(fields); !stops.empty()) out.generate.stop = std::move(stops);
-  out.generate.grammar = read_output_format(body);
-  out.format_field = "output_config.format";
-  out.asked = read_messages_conversation(body);
+  out.asked = read_messages_conversation(fields);
   read_without_effect(fields);
   return out;
 }

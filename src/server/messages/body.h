@@ -6,9 +6,9 @@
 namespace winnow::server {
 
 /// Reads the body of a request for a message. Throws ApiError.
-AnswerRequest read_messages_body(const RequestBody& body, const RequestTerms& terms);
+AnswerRequest read_messages_body(Fields& fields, const RequestTerms& terms);
 
 /// Its part that makes the prompt: `system`, `messages`, `tools`, `tool_choice`. Throws ApiError.
-AskedConversation read_messages_conversation(const RequestBody& body);
+AskedConversation read_messages_conversation(Fields& fields);
 
 }  // namespace winnow::server

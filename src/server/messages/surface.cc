@@ -15,8 +15,8 @@ std::shared_ptr<AnswerWriter> messages_writer(const std::shared_ptr<const Model>
   return std::make_shared<MessageWriter>(std::move(plan), std::move(to));
 }
 
-HttpReply count_tokens_route(const RequestBody& body, const RequestTerms& terms) {
-  const auto written = write(terms.model, read_messages_conversation(body), terms.defaults.control);
+HttpReply count_tokens_route(Fields& fields, const RequestTerms& terms) {
+  const auto written = write(terms.model, read_messages_conversation(fields), terms.defaults.control);
   return {.body = text_of({{"input_tokens", written.prompt.size()}})};
 }
 

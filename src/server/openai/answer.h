@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <nlohmann/json.hpp>
 #include <string>
 
 #include "server/answers/plan.h"
+#include "server/json.h"
 
 namespace winnow::server {
-
-using Json = nlohmann::ordered_json;
 
 /// A new id, which begins with `prefix`.
 std::string new_id(const std::string& prefix);

@@ -26,7 +26,7 @@ auto parsed(const std::string& path, const Parse& parse) {
 
 /// A budget is a text, or a number of entries.
 std::optional<std::string> budget_text(Fields& fields) {
-  const RequestJson* const value = fields.any("budget");
+  const Json* const value = fields.any("budget");
   if (value == nullptr || !value->is_number()) return fields.text("budget");
   return std::to_string(integer_at(*value, fields.path("budget"), 1, std::numeric_limits<int>::max()));
 }
@@ -34,7 +34,7 @@ std::optional<std::string> budget_text(Fields& fields) {
 /// Which documents are asked, and how. `given` is the budget of the request.
 void read_asking(Fields& fields, const std::optional<Budget>& given, Keeping& out) {
   const auto ask = fields.text("ask");
-  const RequestJson* const names = fields.list("documents");
+  const Json* const names = fields.list("documents");
   if (names == nullptr) {
     if (ask) throw FieldError(fields.path("ask"), "ask says how documents are asked: name them in winnow.documents");
     return;
@@ -105,7 +105,7 @@ CacheOptions read_cache(Fields& fields, const CacheChoice& defaults, Protocol pr
 
 Keeping read_keeping(Fields& fields, const RequestDefaults& defaults, const std::string& session) {
   Keeping out{{}, defaults.protocol};
-  const RequestJson* const object = fields.object("winnow");
+  const Json* const object = fields.object("winnow");
   if (object == nullptr) {
     if (!session.empty()) keep_session(session, out);
     out.keep = defaults.keep.with(out.protocol);

@@ -7,7 +7,7 @@
 
 #include "server/openai/answer.h"
 #include "server/openai/errors.h"
-#include "server/schema/in_order.h"
+#include "server/openai/response_format.h"
 
 namespace winnow::server {
 
@@ -23,7 +23,7 @@ Role role_of(Fields& fields) {
   return *role == "assistant" ? Role::assistant : Role::system;
 }
 
-std::string read_part(const RequestJson& value, const std::string& path) {
+std::string read_part(const Json& value, const std::string& path) {
   Fields part(object_at(value, path), path + ".");
   const auto type = part.text("type");
   if (type.value_or("text") != "text")
@@ -32,7 +32,7 @@ std::string read_part(const RequestJson& value, const std::string& path) {
 }
 
 std::vector<std::string> read_content(Fields& fields) {
-  const RequestJson* const content = fields.any("content");
+  const Json* const content = fields.any("content");
   if (content == nullptr) return {""};
   if (content->is_string()) return {content->get<std::string>()};
   if (!content->is_array() || content->empty())
@@ -48,7 +48,7 @@ void check_function(Fields& fields) {
     throw FieldError(fields.path("type"), fields.path("type") + " must be function");
 }
 
-ToolCall read_call(const RequestJson& value, const std::string& path) {
+ToolCall read_call(const Json& value, const std::string& path) {
   Fields fields(object_at(value, path), path + ".");
   check_function(fields);
   Fields function(fields.required_object("function"), path + ".function.");
@@ -56,7 +56,7 @@ ToolCall read_call(const RequestJson& value, const std::string& path) {
           checked_arguments(function.text("arguments").value_or(""), function.path("arguments"))};
 }
 
-AskedMessage read_message(const RequestJson& value, const std::string& path) {
+AskedMessage read_message(const Json& value, const std::string& path) {
   Fields fields(object_at(value, path), path + ".");
   const Role role = role_of(fields);
   AskedMessage out = message_of_parts(role, read_content(fields));
@@ -69,7 +69,7 @@ AskedMessage read_message(const RequestJson& value, const std::string& path) {
   if (fields.object("function_call") != nullptr)
     throw NotImplemented(fields.path("function_call"),
                          fields.path("function_call") + " is not implemented: give tool_calls");
-  const RequestJson* const calls = fields.list("tool_calls");
+  const Json* const calls = fields.list("tool_calls");
   for (std::size_t i = 0; calls != nullptr && i < calls->size(); ++i)
     out.said.calls.push_back(read_call((*calls)[i], fmt::format("{}[{}]", fields.path("tool_calls"), i)));
   return out;
@@ -87,24 +87,19 @@ chat::Ending read_ending(Fields& fields, Role last) {
   return chat::Ending::continued;
 }
 
-AskedTool read_tool(const RequestJson& value, const Json& ordered, const std::string& path) {
+AskedTool read_tool(const Json& value, const std::string& path) {
   Fields fields(object_at(value, path), path + ".");
   check_function(fields);
   Fields function(fields.required_object("function"), path + ".function.");
-  AskedTool out{read_tool_name(function), function.text("description").value_or(""), Json::object(),
-                function.path("parameters")};
-  function.boolean("strict");
-  if (function.object("parameters") != nullptr) out.parameters = ordered.at("function").at("parameters");
-  return out;
+  return {read_tool_name(function), function.text("description").value_or(""),
+          read_object_schema(function, "parameters")};
 }
 
-std::vector<AskedTool> read_tools(const RequestBody& body) {
+std::vector<AskedTool> read_tools(Fields& fields) {
   std::vector<AskedTool> out;
-  const RequestJson* const list = body.fields.list("tools");
-  if (list == nullptr || list->empty()) return out;
-  const Json ordered = fields_in_order(body.text, body.json, {"tools"}).at("tools");
-  for (std::size_t i = 0; i < list->size(); ++i)
-    out.push_back(read_tool((*list)[i], ordered.at(i), fmt::format("tools[{}]", i)));
+  const Json* const list = fields.list("tools");
+  for (std::size_t i = 0; list != nullptr && i < list->size(); ++i)
+    out.push_back(read_tool((*list)[i], fmt::format("tools[{}]", i)));
   return out;
 }
 
@@ -112,7 +107,7 @@ AskedToolChoice read_choice(Fields& fields) {
   using Kind = AskedToolChoice::Kind;
   AskedToolChoice out;
   out.may_be_several = fields.boolean("parallel_tool_calls").value_or(true);
-  const RequestJson* const choice = fields.any("tool_choice");
+  const Json* const choice = fields.any("tool_choice");
   if (choice == nullptr) return out;
   if (choice->is_object()) {
     Fields inner(*choice, "tool_choice.");
@@ -132,7 +127,7 @@ AskedToolChoice read_choice(Fields& fields) {
 /// vLLM's and llama.cpp's name for what templates know besides; `enable_thinking` is one.
 void read_variables(Fields& fields, AskedConversation& to) {
   constexpr const char* kName = "chat_template_kwargs";
-  const RequestJson* const variables = fields.object(kName);
+  const Json* const variables = fields.object(kName);
   if (variables == nullptr) return;
   for (const auto& [name, value] : variables->items()) {
     if (name == "enable_thinking") {
@@ -147,16 +142,16 @@ void read_variables(Fields& fields, AskedConversation& to) {
 
 }  // namespace
 
-AskedConversation read_chat(const RequestBody& body) {
-  Fields& fields = body.fields;
-  const RequestJson* const list = fields.list(kMessages);
+AskedConversation read_chat(Fields& fields) {
+  const Json* const list = fields.list(kMessages);
   if (list == nullptr || list->empty()) throw FieldError(kMessages, "messages are missing: give at least one");
   AskedConversation out;
   for (std::size_t i = 0; i < list->size(); ++i)
     out.messages.push_back(read_message((*list)[i], fmt::format("messages[{}]", i)));
   out.ending = read_ending(fields, out.messages.back().said.role);
-  out.tools = read_tools(body);
+  out.tools = read_tools(fields);
   out.choice = read_choice(fields);
+  out.format = read_response_format(fields);
   read_variables(fields, out);
   if (fields.word("reasoning_format", {"none", "auto", "deepseek"}) == "none")
     out.thinking.reasoning = chat::Reasoning::in_content;

@@ -14,7 +14,7 @@ namespace winnow::server {
 
 namespace {
 
-std::vector<Token> read_tokens(const RequestJson& list, const std::string& path, int vocabulary) {
+std::vector<Token> read_tokens(const Json& list, const std::string& path, int vocabulary) {
   std::vector<Token> out;
   out.reserve(list.size());
   for (std::size_t i = 0; i < list.size(); ++i)
@@ -22,7 +22,7 @@ std::vector<Token> read_tokens(const RequestJson& list, const std::string& path,
   return out;
 }
 
-PromptSource read_one(const RequestJson& value, const std::string& path, int vocabulary) {
+PromptSource read_one(const Json& value, const std::string& path, int vocabulary) {
   if (value.is_array()) return read_tokens(value, path, vocabulary);
   return text_at(value, path);
 }
@@ -30,7 +30,7 @@ PromptSource read_one(const RequestJson& value, const std::string& path, int voc
 }  // namespace
 
 std::vector<PromptSource> read_sources(Fields& fields, const char* field, std::size_t most, int vocabulary) {
-  const RequestJson* const given = fields.any(field);
+  const Json* const given = fields.any(field);
   if (given == nullptr) throw FieldError(field, fmt::format("{} is missing: give a string, or tokens", field));
   const bool is_list = given->is_array() && (given->empty() || !given->front().is_number());
   if (!is_list) return {read_one(*given, field, vocabulary)};

@@ -87,7 +87,7 @@ struct Size {
   SizeUnit unit;
 };
 
-std::optional<Size> size_of(const RequestJson& value) {
+std::optional<Size> size_of(const Json& value) {
   if (value.is_string()) return Size{value.get_ref<const std::string&>().size(), kBytes};
   if (value.is_array()) return Size{value.size(), kElements};
   if (value.is_object()) return Size{value.size(), kMembers};
@@ -102,7 +102,7 @@ const char* name_of(SizeUnit unit) {
 
 std::span<const FieldLimit> field_limits() { return kLimits; }
 
-std::string too_large(const RequestJson& value, const std::string& path) {
+std::string too_large(const Json& value, const std::string& path) {
   const auto is = size_of(value);
   if (!is) return {};
   const std::size_t most = most_of(pattern_of(path), is->unit);
@@ -110,7 +110,7 @@ std::string too_large(const RequestJson& value, const std::string& path) {
   return fmt::format("{} has {} {}: at most {}", brief(path), is->size, name_of(is->unit), most);
 }
 
-void check_size(const RequestJson& value, const std::string& path) {
+void check_size(const Json& value, const std::string& path) {
   if (const auto why = too_large(value, path); !why.empty()) throw FieldError(path, why);
 }
 

@@ -35,8 +35,8 @@ inline constexpr std::size_t kMostPrompts = 128;
 
 /// Says that a string, list or object is larger than the table allows; empty: it is not. `path` as in errors, such as
 /// `messages[3].content`.
-std::string too_large(const RequestJson& value, const std::string& path);
+std::string too_large(const Json& value, const std::string& path);
 /// Throws FieldError where there is something to say.
-void check_size(const RequestJson& value, const std::string& path);
+void check_size(const Json& value, const std::string& path);
 
 }  // namespace winnow::server

@@ -19,17 +19,16 @@ namespace {
 /// Most values of a body: a value takes 16 bytes and more, where its JSON has two.
 constexpr std::size_t kMostValues = std::size_t{1} << 20;
 
-std::string brief_of(const RequestJson& value) {
-  return brief(value.is_structured() ? value.type_name()
-                                     : value.dump(-1, ' ', false, RequestJson::error_handler_t::replace));
+std::string brief_of(const Json& value) {
+  return brief(value.is_structured() ? value.type_name() : value.dump(-1, ' ', false, Json::error_handler_t::replace));
 }
 
-[[noreturn]] void refuse(const std::string& path, const RequestJson& value, const std::string& wanted) {
+[[noreturn]] void refuse(const std::string& path, const Json& value, const std::string& wanted) {
   throw FieldError(path, fmt::format("{} must be {}, and is {}", brief(path), wanted, brief_of(value)));
 }
 
 /// A whole number that JSON may also write as 3.0.
-std::optional<std::int64_t> whole(const RequestJson& value) {
+std::optional<std::int64_t> whole(const Json& value) {
   if (value.is_number_unsigned() && value.get<std::uint64_t>() > std::numeric_limits<std::int64_t>::max()) return {};
   if (value.is_number_integer()) return value.get<std::int64_t>();
   constexpr double kExact = 9007199254740992.0;  // 2^53
@@ -38,21 +37,21 @@ std::optional<std::int64_t> whole(const RequestJson& value) {
   return static_cast<double>(out) == value.get<double>() ? std::optional(out) : std::nullopt;
 }
 
-const std::string& string_in(const RequestJson& value, const std::string& path) {
+const std::string& string_in(const Json& value, const std::string& path) {
   if (!value.is_string()) refuse(path, value, "a string");
   return value.get_ref<const std::string&>();
 }
 
-const RequestJson& object_in(const RequestJson& value, const std::string& path) {
+const Json& object_in(const Json& value, const std::string& path) {
   if (!value.is_object()) refuse(path, value, "an object");
   return value;
 }
 
 }  // namespace
 
-RequestJson parse_body(const std::string& body) {
+Json parse_body(const std::string& body) {
   try {
-    auto out = parse_json<RequestJson>(body, {.values = kMostValues});
+    auto out = parse_json<Json>(body, {.values = kMostValues});
     if (!out.is_object()) throw ApiError(400, fmt::format("the body must be a JSON object, and is {}", brief_of(out)));
     if (const auto why = too_large(out, "the body"); !why.empty()) throw ApiError(400, why);
     return out;
@@ -61,9 +60,9 @@ RequestJson parse_body(const std::string& body) {
   }
 }
 
-Fields::Fields(const RequestJson& object, std::string prefix) : object_(object), prefix_(std::move(prefix)) {}
+Fields::Fields(const Json& object, std::string prefix) : object_(object), prefix_(std::move(prefix)) {}
 
-const RequestJson* Fields::any(std::string_view name) {
+const Json* Fields::any(std::string_view name) {
   asked_.emplace(name);
   const auto found = object_.find(std::string(name));
   if (found == object_.end() || found->is_null()) return nullptr;
@@ -72,28 +71,24 @@ const RequestJson* Fields::any(std::string_view name) {
 }
 
 std::optional<bool> Fields::boolean(std::string_view name) {
-  const RequestJson* const value = any(name);
+  const Json* const value = any(name);
   if (value == nullptr) return {};
   if (!value->is_boolean()) refuse(path(name), *value, "true or false");
   return value->get<bool>();
 }
 
 std::optional<double> Fields::number(std::string_view name, double least, double most) {
-  const RequestJson* const value = any(name);
-  if (value == nullptr) return {};
-  if (!value->is_number()) refuse(path(name), *value, "a number");
-  const auto out = value->get<double>();
-  if (out < least || out > most) refuse(path(name), *value, fmt::format("from {} to {}", least, most));
-  return out;
+  const Json* const value = any(name);
+  return value == nullptr ? std::nullopt : std::optional(number_at(*value, path(name), least, most));
 }
 
 std::optional<std::int64_t> Fields::integer(std::string_view name, std::int64_t least, std::int64_t most) {
-  const RequestJson* const value = any(name);
+  const Json* const value = any(name);
   return value == nullptr ? std::nullopt : std::optional(integer_at(*value, path(name), least, most));
 }
 
 std::optional<std::string> Fields::text(std::string_view name) {
-  const RequestJson* const value = any(name);
+  const Json* const value = any(name);
   return value == nullptr ? std::nullopt : std::optional(string_in(*value, path(name)));
 }
 
@@ -104,13 +99,13 @@ std::optional<std::string> Fields::word(std::string_view name, const std::vector
   return out;
 }
 
-const RequestJson* Fields::object(std::string_view name) {
-  const RequestJson* const value = any(name);
+const Json* Fields::object(std::string_view name) {
+  const Json* const value = any(name);
   return value == nullptr ? nullptr : &object_in(*value, path(name));
 }
 
-const RequestJson* Fields::list(std::string_view name) {
-  const RequestJson* const value = any(name);
+const Json* Fields::list(std::string_view name) {
+  const Json* const value = any(name);
   if (value != nullptr && !value->is_array()) refuse(path(name), *value, "a list");
   return value;
 }
@@ -121,8 +116,8 @@ std::string Fields::required_text(std::string_view name) {
   return std::move(*out);
 }
 
-const RequestJson& Fields::required_object(std::string_view name) {
-  const RequestJson* const out = object(name);
+const Json& Fields::required_object(std::string_view name) {
+  const Json* const out = object(name);
   if (out == nullptr) throw FieldError(path(name), path(name) + " is missing");
   return *out;
 }
@@ -135,19 +130,26 @@ std::vector<std::string> Fields::unread() const {
   return out;
 }
 
-std::int64_t integer_at(const RequestJson& value, const std::string& path, std::int64_t least, std::int64_t most) {
+std::int64_t integer_at(const Json& value, const std::string& path, std::int64_t least, std::int64_t most) {
   const auto out = whole(value);
   if (!out || *out < least || *out > most)
     refuse(path, value, fmt::format("a whole number from {} to {}", least, most));
   return *out;
 }
 
-const std::string& text_at(const RequestJson& value, const std::string& path) {
+double number_at(const Json& value, const std::string& path, double least, double most) {
+  if (!value.is_number()) refuse(path, value, "a number");
+  const auto out = value.get<double>();
+  if (out < least || out > most) refuse(path, value, fmt::format("from {} to {}", least, most));
+  return out;
+}
+
+const std::string& text_at(const Json& value, const std::string& path) {
   check_size(value, path);
   return string_in(value, path);
 }
 
-const RequestJson& object_at(const RequestJson& value, const std::string& path) {
+const Json& object_at(const Json& value, const std::string& path) {
   check_size(value, path);
   return object_in(value, path);
 }

@@ -3,28 +3,26 @@
 
 #include <cstdint>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
-namespace winnow::server {
+#include "server/json.h"
 
-/// Objects are maps, so that one of very many fields is read in good time.
-using RequestJson = nlohmann::json;
+namespace winnow::server {
 
 /// Parses a body. Throws ApiError (400): no JSON, invalid UTF-8, more than 64 levels or 1,048,576 values and names, a
 /// member that comes twice, no object, too many members.
-RequestJson parse_body(const std::string& body);
+Json parse_body(const std::string& body);
 
 /// Reads the fields of a JSON object and knows which it was asked for. A field that is null is not there. All throw
 /// FieldError, which names the field, for a value of another type, out of range, or larger than field_limits() says.
 class Fields {
  public:
   /// Keeps a reference. `prefix` goes before names in errors, such as `winnow.`.
-  explicit Fields(const RequestJson& object, std::string prefix = {});
+  explicit Fields(const Json& object, std::string prefix = {});
 
   std::optional<bool> boolean(std::string_view name);
   /// A field that is there and true.
@@ -36,13 +34,13 @@ class Fields {
   /// One of some words.
   std::optional<std::string> word(std::string_view name, const std::vector<std::string>& known);
   /// Null when there is none. They live as long as the object.
-  const RequestJson* object(std::string_view name);
-  const RequestJson* list(std::string_view name);
-  const RequestJson* any(std::string_view name);
+  const Json* object(std::string_view name);
+  const Json* list(std::string_view name);
+  const Json* any(std::string_view name);
 
   /// Throw when there is none, too.
   std::string required_text(std::string_view name);
-  const RequestJson& required_object(std::string_view name);
+  const Json& required_object(std::string_view name);
 
   /// The field's name in errors.
   std::string path(std::string_view name) const { return prefix_ + std::string(name); }
@@ -52,15 +50,16 @@ class Fields {
   std::vector<std::string> known() const { return {asked_.begin(), asked_.end()}; }
 
  private:
-  const RequestJson& object_;
+  const Json& object_;
   std::string prefix_;
   std::set<std::string, std::less<>> asked_;
 };
 
 /// An element of a list, or another value whose place is known. Throw FieldError.
-std::int64_t integer_at(const RequestJson& value, const std::string& path, std::int64_t least, std::int64_t most);
-const std::string& text_at(const RequestJson& value, const std::string& path);
+std::int64_t integer_at(const Json& value, const std::string& path, std::int64_t least, std::int64_t most);
+double number_at(const Json& value, const std::string& path, double least, double most);
+const std::string& text_at(const Json& value, const std::string& path);
 /// Throws FieldError unless it is an object.
-const RequestJson& object_at(const RequestJson& value, const std::string& path);
+const Json& object_at(const Json& value, const std::string& path);
 
 }  // namespace winnow::server

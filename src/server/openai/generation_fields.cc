@@ -34,7 +34,7 @@ std::optional<int> read_chat_alternatives(Fields& fields) {
 
 void read_stream(Fields& fields, AnswerForm& form) {
   form.stream = fields.is_set("stream");
-  const RequestJson* const options = fields.object("stream_options");
+  const Json* const options = fields.object("stream_options");
   if (options == nullptr) return;
   if (!form.stream) throw FieldError("stream_options", "stream_options needs stream, which must be true");
   Fields inner(*options, "stream_options.");
@@ -45,10 +45,10 @@ void read_stream(Fields& fields, AnswerForm& form) {
 
 /// What `tools` and `tool_choice` were called before.
 void refuse_functions(Fields& fields) {
-  const RequestJson* const functions = fields.list("functions");
+  const Json* const functions = fields.list("functions");
   if (functions != nullptr && !functions->empty())
     throw NotImplemented("functions", "functions is not implemented: give tools, and tool_choice if need be");
-  const RequestJson* const call = fields.any("function_call");
+  const Json* const call = fields.any("function_call");
   if (call != nullptr && call->is_object())
     throw NotImplemented("function_call", "function_call is not implemented: give tools, and tool_choice");
   fields.word("function_call", {"none", "auto"});
@@ -56,7 +56,7 @@ void refuse_functions(Fields& fields) {
 
 void refuse_suffix_and_tools(Fields& fields) {
   if (fields.text("suffix")) throw NotImplemented("suffix", "suffix is not implemented: leave it out");
-  const RequestJson* const tools = fields.list("tools");
+  const Json* const tools = fields.list("tools");
   if (tools != nullptr && !tools->empty())
     throw NotImplemented("tools", "tools are not implemented here: use /v1/chat/completions");
 }
@@ -64,13 +64,13 @@ void refuse_suffix_and_tools(Fields& fields) {
 NotImplemented no_echo() { return {"echo", "echo is not implemented for chats and streams: leave it out"}; }
 
 std::vector<std::string> read_stops(Fields& fields) {
-  const RequestJson* const stop = fields.any("stop");
+  const Json* const stop = fields.any("stop");
   if (stop == nullptr) return {};
   std::vector<std::string> out;
   if (stop->is_string()) {
     out.push_back(stop->get<std::string>());
   } else {
-    const RequestJson& list = *fields.list("stop");
+    const Json& list = *fields.list("stop");
     for (std::size_t i = 0; i < list.size(); ++i) out.push_back(text_at(list[i], fmt::format("stop[{}]", i)));
   }
   std::erase(out, "");
@@ -79,7 +79,7 @@ std::vector<std::string> read_stops(Fields& fields) {
 
 std::vector<Token> read_stop_tokens(Fields& fields, int vocabulary) {
   std::vector<Token> out;
-  const RequestJson* const list = fields.list("stop_token_ids");
+  const Json* const list = fields.list("stop_token_ids");
   if (list == nullptr) return out;
   for (std::size_t i = 0; i < list->size(); ++i)
     out.push_back(static_cast<Token>(integer_at((*list)[i], fmt::format("stop_token_ids[{}]", i), 0, vocabulary - 1)));
@@ -88,9 +88,8 @@ std::vector<Token> read_stop_tokens(Fields& fields, int vocabulary) {
 
 std::vector<std::pair<Token, float>> read_biases(Fields& fields, int vocabulary) {
   std::vector<std::pair<Token, float>> out;
-  const RequestJson* const biases = fields.object("logit_bias");
+  const Json* const biases = fields.object("logit_bias");
   if (biases == nullptr) return out;
-  Fields inner(*biases, "logit_bias.");
   for (const auto& item : biases->items()) {
     const std::string& name = item.key();
     Token token = -1;
@@ -98,7 +97,8 @@ std::vector<std::pair<Token, float>> read_biases(Fields& fields, int vocabulary)
     if (token < 0 || token >= vocabulary || name != std::to_string(token))  // 01 would be 1 again
       throw FieldError("logit_bias", fmt::format("logit_bias has '{}': its names must be tokens, from 0 to {}",
                                                  brief(name), vocabulary - 1));
-    if (const auto bias = inner.number(name, -100, 100)) out.emplace_back(token, static_cast<float>(*bias));
+    if (item.value().is_null()) continue;
+    out.emplace_back(token, static_cast<float>(number_at(item.value(), "logit_bias." + name, -100, 100)));
   }
   return out;
 }

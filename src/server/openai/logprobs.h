@@ -2,16 +2,13 @@
 #pragma once
 
 #include <cstddef>
-#include <nlohmann/json.hpp>
 #include <span>
 
-#include "server/openai/generation_fields.h"
+#include "server/json.h"
 #include "winnow/generate.h"
 #include "winnow/model.h"
 
 namespace winnow::server {
-
-using Json = nlohmann::ordered_json;
 
 /// Log probabilities in a chat's form: `{"content": [{"token", "logprob", "bytes", "top_logprobs"}]}`.
 Json chat_logprobs(std::span<const GeneratedToken> tokens, int alternatives, const Model& model);

@@ -35,7 +35,7 @@ void refuse_numbers(Fields& fields) {
 /// Refuses fields that have a value at all, or lists with something in them.
 void refuse_values(Fields& fields) {
   for (const char* const name : {"bad_words", "allowed_token_ids", "documents"}) {
-    const RequestJson* const list = fields.list(name);
+    const Json* const list = fields.list(name);
     refuse_if(list != nullptr && !list->empty(), name);
   }
   for (const char* const name :
@@ -45,7 +45,7 @@ void refuse_values(Fields& fields) {
 }
 
 void refuse_modalities(Fields& fields) {
-  const RequestJson* const list = fields.list("modalities");
+  const Json* const list = fields.list("modalities");
   if (list == nullptr) return;
   for (std::size_t i = 0; i < list->size(); ++i) {
     const auto path = fmt::format("modalities[{}]", i);

@@ -1,39 +1,78 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/openai/response_format.h"
 
+#include <spdlog/fmt/fmt.h>
+
+#include "base/printable.h"
+#include "chat/schema.h"
+#include "server/openai/answer.h"
 #include "server/openai/errors.h"
-#include "server/schema/in_order.h"
-#include "server/schema/schema.h"
 
 namespace winnow::server {
 
 namespace {
 
-constexpr const char* kField = "response_format";
+constexpr const char* kObjects = R"({"type": "object"})";
 
-/// Its name and description are for people, and every schema is kept to strictly.
-void check_about_schema(Fields& about) {
-  about.text("name");
-  about.text("description");
-  about.boolean("strict");
-  if (about.any("schema") == nullptr) throw FieldError(about.path("schema"), about.path("schema") + " is missing");
+void refuse_left_out(const std::string& schema, const std::string& path) {
+  const auto left_out = chat::grammar_of(schema).left_out;
+  if (left_out.empty()) return;
+  throw FieldError(path, fmt::format("{} is strict, and answers are not kept to its {}: leave that out, or strict",
+                                     path, brief(fmt::format("{}", fmt::join(left_out, ", ")))));
+}
+
+std::string read_schema(Fields& fields, const char* field) {
+  const Json* const schema = fields.any(field);
+  const std::string path = fields.path(field);
+  if (schema == nullptr) throw FieldError(path, path + " is missing");
+  if (!schema->is_object() && !schema->is_boolean())
+    throw FieldError(path, path + " is no JSON Schema: that is an object, or true or false");
+  const bool is_strict = fields.is_set("strict");
+  const std::string out = text_of(*schema);
+  try {
+    chat::check_schema(path, out);
+    if (is_strict) refuse_left_out(out, path);
+  } catch (const UsageError& error) {
+    throw FieldError(path, error.what());
+  }
+  return out;
+}
+
+std::string checked_type(Fields& format) {
+  const auto type = format.word("type", {"text", "json_object", "json_schema"});
+  if (type) return *type;
+  throw FieldError(format.path("type"), format.path("type") + " is missing: text, json_object or json_schema");
 }
 
 }  // namespace
 
-std::string read_response_format(Fields& fields, const RequestJson& request, const std::string& body) {
-  const RequestJson* const format = fields.object(kField);
-  if (format == nullptr) return "";
+AskedFormat read_format(Fields& fields, const char* field) {
+  const Json* const format = fields.object(field);
+  if (format == nullptr) return {};
+  Fields inner(*format, fields.path(field) + ".");
+  const std::string type = checked_type(inner);
+  if (type == "text") return {};
+  if (type == "json_object" && inner.any("schema") == nullptr) return {kObjects, fields.path(field)};
+  return {read_schema(inner, "schema"), fields.path(field)};  // llama.cpp has one for json_object, too
+}
+
+AskedFormat read_response_format(Fields& fields) {
+  constexpr const char* kField = "response_format";
+  const Json* const format = fields.object(kField);
+  if (format == nullptr) return {};
   Fields inner(*format, "response_format.");
-  const auto type = inner.word("type", {"text", "json_object", "json_schema"});
-  if (!type) throw FieldError(inner.path("type"), inner.path("type") + " is missing: text, json_object or json_schema");
-  if (*type == "text") return "";
-  if (*type == "json_object" && inner.any("schema") == nullptr) return grammar_of_objects();
-  const Json ordered = fields_in_order(body, request, {kField}).at(kField);
-  if (*type == "json_object") return grammar_of_schema(ordered.at("schema"), inner.path("schema"));  // llama.cpp's form
+  if (checked_type(inner) != "json_schema") return read_format(fields, kField);
   Fields schema(inner.required_object("json_schema"), inner.path("json_schema."));
-  check_about_schema(schema);
-  return grammar_of_schema(ordered.at("json_schema").at("schema"), schema.path("schema"));
+  schema.text("name");
+  schema.text("description");
+  return {read_schema(schema, "schema"), kField};
+}
+
+std::string read_object_schema(Fields& fields, const char* field) {
+  const Json* const schema = fields.object(field);
+  fields.boolean("strict");
+  const bool has_none = schema == nullptr || schema->empty();
+  return has_none ? R"({"type":"object","properties":{}})" : read_schema(fields, field);
 }
 
 }  // namespace winnow::server

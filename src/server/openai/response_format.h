@@ -3,12 +3,21 @@
 
 #include <string>
 
+#include "server/answers/conversation.h"
 #include "server/openai/fields.h"
 
 namespace winnow::server {
 
-/// The grammar (GBNF) of the answers that `response_format` asks for; empty: any. `body` is the request as it came,
-/// which has the order of a schema's properties. Throws ApiError.
-std::string read_response_format(Fields& fields, const RequestJson& request, const std::string& body);
+/// Reads a field that asks for JSON: its `type` is `text`, `json_object`, or `json_schema` with a `schema`. Throws
+/// FieldError.
+AskedFormat read_format(Fields& fields, const char* field);
+
+/// The same of `response_format`, whose schema has a name beside it and is in an object `json_schema`.
+AskedFormat read_response_format(Fields& fields);
+
+/// The schema of a function's parameters in a field. None, and an empty one, which any value would fit, is taken for
+/// that of an object without members. Beside it, `strict` may say that each of its keywords counts. Throws FieldError,
+/// which then names the keywords that no grammar enforces.
+std::string read_object_schema(Fields& fields, const char* field);
 
 }  // namespace winnow::server

@@ -18,21 +18,17 @@ std::shared_ptr<AnswerWriter> choices_writer(const std::shared_ptr<const Model>&
   return std::make_shared<Writer>(model, std::move(plan), std::move(to));
 }
 
-AnswerRequest read_chat_body(const RequestBody& body, const RequestTerms& terms) {
-  Fields& fields = body.fields;
+AnswerRequest read_chat_body(Fields& fields, const RequestTerms& terms) {
   AnswerRequest out{.form = read_chat_form(fields)};
   out.generate = read_generation(fields, out.form, terms.defaults, terms.model.info());
-  out.generate.grammar = read_response_format(fields, body.json, body.text);
-  out.asked = read_chat(body);
+  out.asked = read_chat(fields);
   return out;
 }
 
-AnswerRequest read_completion_body(const RequestBody& body, const RequestTerms& terms) {
-  Fields& fields = body.fields;
+AnswerRequest read_completion_body(Fields& fields, const RequestTerms& terms) {
   AnswerRequest out{.form = read_completion_form(fields)};
   out.generate = read_generation(fields, out.form, terms.defaults, terms.model.info());
-  out.generate.grammar = read_response_format(fields, body.json, body.text);
-  out.asked = PromptsRequest{read_prompts(fields, terms.model.info().n_vocab)};
+  out.asked = PromptsRequest{read_prompts(fields, terms.model.info().n_vocab), read_response_format(fields)};
   return out;
 }
 

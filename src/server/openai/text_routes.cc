@@ -29,8 +29,8 @@ std::vector<Token> tokens_of(const Model& model, Fields& fields) {
   return adds && control == ControlTokens::parsed ? vocab.opening(text) : vocab.tokenize(text, control);
 }
 
-std::vector<Token> chat_tokens(const Model& model, const RequestBody& body) {
-  Prompt out = write(model, read_chat(body), ControlTokens::as_text).prompt.prompt;
+std::vector<Token> chat_tokens(const Model& model, Fields& fields) {
+  Prompt out = write(model, read_chat(fields), ControlTokens::as_text).prompt.prompt;
   out.text.insert(out.text.end(), out.question.begin(), out.question.end());
   return out.text;
 }
@@ -50,10 +50,9 @@ std::string list_of(const std::vector<Token>& tokens, const Print& print) {
 
 }  // namespace
 
-HttpReply tokenize_route(const RequestBody& body, const RequestTerms& terms) {
-  Fields& fields = body.fields;
+HttpReply tokenize_route(Fields& fields, const RequestTerms& terms) {
   const Model& model = terms.model;
-  const auto tokens = fields.any("messages") == nullptr ? tokens_of(model, fields) : chat_tokens(model, body);
+  const auto tokens = fields.any("messages") == nullptr ? tokens_of(model, fields) : chat_tokens(model, fields);
   std::string out =
       fmt::format(R"({{"tokens":{},"count":{},"max_model_len":{})",
                   list_of(tokens, [](Token token) { return std::to_string(token); }), tokens.size(), terms.context);
@@ -62,9 +61,9 @@ HttpReply tokenize_route(const RequestBody& body, const RequestTerms& terms) {
   return {.body = out + "}"};
 }
 
-HttpReply detokenize_route(const RequestBody& body, const RequestTerms& terms) {
+HttpReply detokenize_route(Fields& fields, const RequestTerms& terms) {
   const Model& model = terms.model;
-  const RequestJson* const list = body.fields.list("tokens");
+  const Json* const list = fields.list("tokens");
   if (list == nullptr) throw FieldError("tokens", "tokens are missing: give a list");
   std::string text;
   for (std::size_t i = 0; i < list->size(); ++i) {
@@ -74,8 +73,8 @@ HttpReply detokenize_route(const RequestBody& body, const RequestTerms& terms) {
   return reply_of({{"content", text}, {"prompt", text}});
 }
 
-HttpReply apply_template_route(const RequestBody& body, const RequestTerms& terms) {
-  return reply_of({{"prompt", write(terms.model, read_chat(body), ControlTokens::as_text).text}});
+HttpReply apply_template_route(Fields& fields, const RequestTerms& terms) {
+  return reply_of({{"prompt", write(terms.model, read_chat(fields), ControlTokens::as_text).text}});
 }
 
 HttpReply tokenizer_info(const Model& model) {

@@ -10,9 +10,9 @@
 namespace winnow::server {
 
 /// Routes about texts and tokens. All but the last are TextRoutes. Throw ApiError.
-HttpReply tokenize_route(const RequestBody& body, const RequestTerms& terms);
-HttpReply detokenize_route(const RequestBody& body, const RequestTerms& terms);
-HttpReply apply_template_route(const RequestBody& body, const RequestTerms& terms);
+HttpReply tokenize_route(Fields& fields, const RequestTerms& terms);
+HttpReply detokenize_route(Fields& fields, const RequestTerms& terms);
+HttpReply apply_template_route(Fields& fields, const RequestTerms& terms);
 HttpReply tokenizer_info(const Model& model);
 
 }  // namespace winnow::server

@@ -12,9 +12,8 @@
 #include "server/openai/errors.h"
 #include "server/openai/generation_fields.h"
 #include "server/openai/missing_fields.h"
+#include "server/openai/response_format.h"
 #include "server/responses/input.h"
-#include "server/schema/in_order.h"
-#include "server/schema/schema.h"
 
 namespace winnow::server {
 
@@ -34,11 +33,9 @@ void refuse_memory(Fields& fields) {
 }
 
 /// Functions only: what the API's own servers do is left out.
-void read_response_tools(const RequestBody& body, AskedConversation& to) {
-  const RequestJson* const list = body.fields.list("tools");
-  if (list == nullptr || list->empty()) return;
-  const Json ordered = fields_in_order(body.text, body.json, {"tools"}).at("tools");
-  for (std::size_t i = 0; i < list->size(); ++i) {
+void read_response_tools(Fields& fields, AskedConversation& to) {
+  const Json* const list = fields.list("tools");
+  for (std::size_t i = 0; list != nullptr && i < list->size(); ++i) {
     const std::string path = fmt::format("tools[{}]", i);
     Fields tool(object_at((*list)[i], path), path + ".");
     const std::string type = tool.required_text("type");
@@ -46,16 +43,15 @@ void read_response_tools(const RequestBody& body, AskedConversation& to) {
       to.left_out.push_back(fmt::format("tools of the type {} are not there, and left out", brief(type)));
       continue;
     }
-    const bool has_parameters = tool.object("parameters") != nullptr;
-    to.tools.push_back({read_tool_name(tool), tool.text("description").value_or(""),
-                        has_parameters ? ordered.at(i).at("parameters") : Json::object(), tool.path("parameters")});
+    to.tools.push_back(
+        {read_tool_name(tool), tool.text("description").value_or(""), read_object_schema(tool, "parameters")});
   }
 }
 
 /// Leaves the tools that the answer may call.
 void keep_allowed(Fields& choice, AskedConversation& to) {
   std::vector<std::string> names;
-  const RequestJson* const list = choice.list("tools");
+  const Json* const list = choice.list("tools");
   for (std::size_t i = 0; list != nullptr && i < list->size(); ++i) {
     const std::string path = fmt::format("tool_choice.tools[{}]", i);
     Fields tool(object_at((*list)[i], path), path + ".");
@@ -68,7 +64,7 @@ void keep_allowed(Fields& choice, AskedConversation& to) {
 void read_response_choice(Fields& fields, AskedConversation& to) {
   using Kind = AskedToolChoice::Kind;
   to.choice.may_be_several = fields.boolean("parallel_tool_calls").value_or(true);
-  const RequestJson* const choice = fields.any("tool_choice");
+  const Json* const choice = fields.any("tool_choice");
   if (choice == nullptr) return;
   if (!choice->is_object()) {
     const auto word = fields.word("tool_choice", {"none", "auto", "required"});
@@ -83,34 +79,24 @@ void read_response_choice(Fields& fields, AskedConversation& to) {
 }
 
 AskedThinking read_effort(Fields& fields) {
-  const RequestJson* const reasoning = fields.object("reasoning");
+  const Json* const reasoning = fields.object("reasoning");
   if (reasoning == nullptr) return {};
   Fields inner(*reasoning, "reasoning.");
   const auto effort = inner.text("effort");
   return {.wanted = effort ? std::optional(*effort != "none") : std::nullopt};
 }
 
-/// The grammar of `text.format`; empty: any text.
-std::string read_text_format(const RequestBody& body) {
-  const RequestJson* const text = body.fields.object("text");
+AskedFormat read_text_format(Fields& fields) {
+  const Json* const text = fields.object("text");
   if (text == nullptr) return {};
   Fields inner(*text, "text.");
-  const RequestJson* const format = inner.object("format");
-  if (format == nullptr) return {};
-  Fields form(*format, "text.format.");
-  const auto type = form.word("type", {"text", "json_object", "json_schema"});
-  if (!type) throw FieldError(form.path("type"), form.path("type") + " is missing: text, json_object or json_schema");
-  if (*type == "text") return {};
-  if (*type == "json_object") return grammar_of_objects();
-  form.required_object("schema");
-  const Json ordered = fields_in_order(body.text, body.json, {"text"});
-  return grammar_of_schema(ordered.at("text").at("format").at("schema"), form.path("schema"));
+  return read_format(inner, "format");
 }
 
 /// Log probabilities come where `include` names them.
 std::optional<int> read_response_alternatives(Fields& fields) {
   const auto count = fields.integer("top_logprobs", 0, 20);
-  const RequestJson* const include = fields.list("include");
+  const Json* const include = fields.list("include");
   for (std::size_t i = 0; include != nullptr && i < include->size(); ++i) {
     if (text_at((*include)[i], fmt::format("include[{}]", i)) == "message.output_text.logprobs")
       return static_cast<int>(count.value_or(0));
@@ -119,19 +105,17 @@ std::optional<int> read_response_alternatives(Fields& fields) {
 }
 
 /// Fields that the answer has again, where the request has them.
-Json repeated_of(const RequestJson& request) {
+Json repeated_of(Fields& fields) {
   Json out = Json::object();
   for (const char* const name : {"max_output_tokens", "metadata", "parallel_tool_calls", "temperature", "top_p"}) {
-    const auto found = request.find(name);
-    if (found != request.end() && !found->is_null()) out[name] = *found;
+    if (const Json* const value = fields.any(name)) out[name] = *value;
   }
   return out;
 }
 
 }  // namespace
 
-AnswerRequest read_responses_body(const RequestBody& body, const RequestTerms& terms) {
-  Fields& fields = body.fields;
+AnswerRequest read_responses_body(Fields& fields, const RequestTerms& terms) {
   refuse_memory(fields);
   AnswerRequest out;
   out.form.stream = fields.is_set("stream");
@@ -140,19 +124,18 @@ AnswerRequest read_responses_body(const RequestBody& body, const RequestTerms& t
   out.generate = read_generation(fields, out.form, terms.defaults, terms.model.info());
   if (const auto most = fields.integer("max_output_tokens", 0, std::numeric_limits<int>::max()))
     out.generate.max_tokens = static_cast<int>(*most);
-  out.generate.grammar = read_text_format(body);
-  out.format_field = "text.format";
   AskedConversation conversation;
   conversation.field = "input";
   conversation.messages = read_input(fields, conversation.left_out);
-  read_response_tools(body, conversation);
+  read_response_tools(fields, conversation);
   read_response_choice(fields, conversation);
   conversation.thinking = read_effort(fields);
+  conversation.format = read_text_format(fields);
   choose_tools(conversation);
   out.asked = std::move(conversation);
   read_without_effect(fields);
   for (const char* const name : {"truncation", "stream_options", "max_tool_calls"}) fields.any(name);
-  out.repeated = repeated_of(body.json);
+  out.repeated = repeated_of(fields);
   return out;
 }
 

@@ -6,6 +6,6 @@
 namespace winnow::server {
 
 /// Reads the body of a request for a response. Throws ApiError.
-AnswerRequest read_responses_body(const RequestBody& body, const RequestTerms& terms);
+AnswerRequest read_responses_body(Fields& fields, const RequestTerms& terms);
 
 }  // namespace winnow::server

@@ -17,7 +17,7 @@ constexpr const char* kInput = "input";
 
 /// Texts of a content or an output: a text, or a list of parts of one of the kinds.
 std::vector<std::string> read_text_parts(Fields& fields, const char* name, const std::vector<std::string>& kinds) {
-  const RequestJson* const content = fields.any(name);
+  const Json* const content = fields.any(name);
   const std::string path = fields.path(name);
   if (content == nullptr) throw FieldError(path, path + " is missing");
   if (content->is_string()) return {content->get<std::string>()};
@@ -67,7 +67,7 @@ class InputReader {
   /// The thinking of a model, or else its summary. Thinking in cipher cannot be read.
   void read_reasoning(Fields& item) {
     for (const char* const name : {"content", "summary"}) {
-      const RequestJson* const list = item.list(name);
+      const Json* const list = item.list(name);
       if (list == nullptr || list->empty()) continue;
       for (const auto& text : read_text_parts(item, name, {"reasoning_text", "summary_text"}))
         of_assistant().reasoning += text;
@@ -101,13 +101,13 @@ class InputReader {
 std::vector<AskedMessage> read_input(Fields& fields, std::vector<std::string>& left_out) {
   InputReader reader(left_out);
   if (const auto text = fields.text("instructions")) reader.messages.push_back(message_of_parts(Role::system, {*text}));
-  const RequestJson* const input = fields.any(kInput);
+  const Json* const input = fields.any(kInput);
   if (input == nullptr) throw FieldError(kInput, "input is missing: give a string, or a list of items");
   if (input->is_string()) {
     reader.messages.push_back(message_of_parts(Role::user, {input->get<std::string>()}));
     return std::move(reader.messages);
   }
-  const RequestJson& list = *fields.list(kInput);
+  const Json& list = *fields.list(kInput);
   for (std::size_t i = 0; i < list.size(); ++i) {
     const std::string path = fmt::format("input[{}]", i);
     Fields item(object_at(list[i], path), path + ".");
