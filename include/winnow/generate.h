@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -31,6 +32,17 @@ struct WINNOW_EXPORT SamplingOptions {
   void check() const;
 };
 
+/// Where an answer's thinking begins.
+enum class ThinkingBegin : std::uint8_t { answer, prompt };
+
+/// The thinking of an answer, which stands between tokens.
+struct WINNOW_EXPORT ThinkingOptions {
+  std::vector<Token> start = {};                 ///< that begin it; empty: answers have none
+  std::vector<std::vector<Token>> ends = {};     ///< each of which ends it
+  ThinkingBegin begins = ThinkingBegin::answer;  ///< `prompt`: the prompt ends within it
+  std::optional<int> most_tokens = {};  ///< after them the first of `ends` comes; none: it may be of any length
+};
+
 /// What an end-of-sequence token does. Where it is ignored, a grammar never lets it come.
 enum class EndOfSequence : std::uint8_t { stops, ignored };
 
@@ -53,6 +65,8 @@ struct WINNOW_EXPORT GenerateOptions {
   std::string grammar_prefix = {};
   /// Control tokens whose names are part of the answer's text; others give none.
   std::vector<Token> preserved_tokens = {};
+  /// A lazy grammar looks for its triggers outside of the thinking.
+  ThinkingOptions thinking = {};
 
   /// Throws UsageError for a value out of its range. generate() does so, too, and for a grammar that cannot be read.
   void check() const;
@@ -81,6 +95,7 @@ struct Generation {
   std::vector<Token> tokens;
   std::vector<GeneratedToken> logprobs;  ///< empty unless asked for
   FinishReason finish = FinishReason::length;
+  int thinking_tokens = 0;  ///< of them, where the options say how thinking is told
 };
 
 /// Gets the bytes of an answer as they are sure (a stop text that may be beginning is held back): sequence index,

@@ -33,6 +33,7 @@ struct AnswerFormat {
   std::vector<std::string> stops = {};      ///< texts that end an answer, besides the model's end tokens
   std::string thinking_start = {};          ///< tag; empty: the model does not think in tags
   std::vector<std::string> thinking_ends = {};
+  bool is_thinking = false;  ///< the prompt ends within the thinking
 
   /// The message of a whole answer. Text that is not of the model's format is content.
   Message parse(std::string_view text) const;

@@ -3,6 +3,7 @@
 
 #include <jinja/limits.h>
 
+#include <algorithm>
 #include <limits>
 #include <utility>
 
@@ -48,6 +49,14 @@ void restore_end(Message& read, std::string_view text) {
   (read.content.empty() && !read.reasoning.empty() ? read.reasoning : read.content) += end;
 }
 
+bool ends_within_thinking(const AnswerFormat& format, const std::string& prompt) {
+  const auto start = format.thinking_start.empty() ? std::string::npos : prompt.rfind(format.thinking_start);
+  if (start == std::string::npos) return false;
+  const auto rest = prompt.substr(start + format.thinking_start.size());
+  return std::ranges::none_of(format.thinking_ends,
+                              [&rest](const std::string& end) { return rest.find(end) != std::string::npos; });
+}
+
 void remove_prefix(std::string& text, const std::string& prefix) {
   if (text.starts_with(prefix)) text.erase(0, prefix.size());
 }
@@ -85,6 +94,7 @@ AnswerFormat format_of(const common_chat_params& params, common_reasoning_format
   out.stops = params.additional_stops;
   out.thinking_start = params.thinking_start_tag;
   out.thinking_ends = params.thinking_end_tags;
+  out.is_thinking = ends_within_thinking(out, params.generation_prompt);
 
   AnswerFormat::Parser parser{common_chat_parser_params(params)};
   parser.params.reasoning_format = reasoning;

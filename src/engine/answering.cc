@@ -16,16 +16,26 @@ void check(const GenerateOptions& options, const Model& model) {
   const int vocabulary = model.info().n_vocab;
   options.check();
   grammar_of(options, model);
-  for (const Token token : options.preserved_tokens) {
-    if (token < 0 || token >= vocabulary)
-      throw UsageError(fmt::format("the preserved token {} is not in the vocabulary of {} tokens", token, vocabulary));
-  }
+  const auto check_all = [vocabulary](std::span<const Token> tokens, const char* kind) {
+    for (const Token token : tokens) {
+      if (token < 0 || token >= vocabulary)
+        throw UsageError(fmt::format("the {} token {} is not in the vocabulary of {} tokens", kind, token, vocabulary));
+    }
+  };
+  check_all(options.preserved_tokens, "preserved");
+  check_all(options.thinking.start, "thinking's");
+  for (const auto& end : options.thinking.ends) check_all(end, "thinking's");
   for (const auto& [token, bias] : options.sampling.logit_bias) {
     if (token < 0 || token >= vocabulary)
       throw UsageError(
           fmt::format("a bias for token {}, which is not in the vocabulary of {} tokens", token, vocabulary));
     if (!std::isfinite(bias)) throw UsageError(fmt::format("the bias for token {} is {}, not a number", token, bias));
   }
+}
+
+std::optional<Thinking> thinking_of(const GenerateOptions& options, const Model& model) {
+  if (options.thinking.start.empty() || options.thinking.ends.empty()) return std::nullopt;
+  return Thinking(model.impl().vocab, options.thinking);
 }
 
 std::optional<Grammar> grammar_of(const GenerateOptions& options, const Model& model) {
@@ -38,7 +48,7 @@ Answering::Answering(const Model& model, const GenerateOptions& options, std::op
     : model_(model),
       options_(options),
       texts_(model.impl().vocab, options.preserved_tokens),
-      sampler_(options.sampling, std::move(grammar), prompt, sequence),
+      sampler_(options.sampling, std::move(grammar), prompt, sequence, thinking_of(options, model)),
       filter_(options.stop) {
   for (Token token = 0; options.min_tokens > 0 && token < model.info().n_vocab; ++token) {
     if (is_end(token)) ends_.push_back(token);
@@ -92,6 +102,7 @@ void Answering::end(FinishReason reason) {
 Generation Answering::finish() {
   if (!ended_) end(FinishReason::interrupted);
   generation_.text += filter_.finish();
+  generation_.thinking_tokens = sampler_.thinking_tokens();
   return std::move(generation_);
 }
 

@@ -19,6 +19,9 @@ namespace winnow::engine {
 /// Throws UsageError for what cannot be, also with the vocabulary of this model.
 void check(const GenerateOptions& options, const Model& model);
 
+/// None: an answer has no thinking.
+std::optional<Thinking> thinking_of(const GenerateOptions& options, const Model& model);
+
 /// None: an answer may be anything. Throws UsageError for a text that is no grammar.
 std::optional<Grammar> grammar_of(const GenerateOptions& options, const Model& model);
 

@@ -40,12 +40,13 @@ void divide_by(Sampler::Candidates& candidates, float temperature) {
 void Sampler::Free::operator()(llama_sampler* chain) const { llama_sampler_free(chain); }
 
 Sampler::Sampler(const SamplingOptions& options, std::optional<Grammar> grammar, std::span<const Token> prompt,
-                 int sequence)
+                 int sequence, std::optional<Thinking> thinking)
     : penalties_(options, prompt),
       temperature_(options.temperature),
       top_k_(as_size(options.top_k)),
       least_difference_(std::log(double{options.min_p}) - 1),
-      grammar_(std::move(grammar)) {
+      grammar_(std::move(grammar)),
+      thinking_(std::move(thinking)) {
   if (temperature_ < kGreedyBelow) return;
   chain_.reset(llama_sampler_chain_init(llama_sampler_chain_default_params()));
   const auto add = [this](llama_sampler* part) { llama_sampler_chain_add(chain_.get(), part); };
@@ -71,13 +72,33 @@ void Sampler::fill(Candidates& candidates, std::span<const float> logits, std::s
 
 std::optional<Token> Sampler::sample(std::span<const float> logits, std::span<const Token> banned,
                                      Candidates& candidates) {
-  fill(candidates, logits, banned);
-  if (grammar_ && !grammar_->is_waiting()) keep_allowed(candidates);
-  if (candidates.empty()) return std::nullopt;
-  const Token token = choose(candidates);
-  penalties_.accept(token);
-  if (grammar_) grammar_->accept(token);
+  auto token = forced();
+  if (!token) {
+    fill(candidates, logits, banned);
+    if (grammar_ && !grammar_->is_waiting()) keep_allowed(candidates);
+    if (candidates.empty()) return std::nullopt;
+    token = choose(candidates);
+  }
+  accept(*token);
   return token;
+}
+
+std::optional<Token> Sampler::forced() {
+  const auto token = thinking_ ? thinking_->forced() : std::nullopt;
+  if (!token || !grammar_ || grammar_->is_waiting()) return token;
+  grammar_->begin_token();
+  return grammar_->allows(*token) ? token : std::nullopt;
+}
+
+/// A grammar that waits sees nothing of the thinking but its end, which may be where it begins.
+void Sampler::accept(Token token) {
+  penalties_.accept(token);
+  const bool thought = thinking_ && thinking_->goes_on();
+  if (thinking_) thinking_->accept(token);
+  if (!grammar_) return;
+  if (!thought || !grammar_->is_waiting()) return grammar_->accept(token);
+  if (thinking_->goes_on()) return;
+  for (const Token last : thinking_->end()) grammar_->accept(last);
 }
 
 /// The largest logits come first, as looking at a token may take long. A grammar of very many ways has patience for

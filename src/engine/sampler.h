@@ -8,6 +8,7 @@
 
 #include "engine/grammar.h"
 #include "engine/penalties.h"
+#include "engine/thinking.h"
 #include "winnow/generate.h"
 #include "winnow/model.h"
 
@@ -26,19 +27,26 @@ class Sampler {
 
   /// `prompt`: all tokens before the answer. `sequence` sets the seeds of a batch's sequences apart. REQUIRES: options
   /// in their ranges, tokens of the vocabulary.
-  Sampler(const SamplingOptions& options, std::optional<Grammar> grammar, std::span<const Token> prompt, int sequence);
+  Sampler(const SamplingOptions& options, std::optional<Grammar> grammar, std::span<const Token> prompt, int sequence,
+          std::optional<Thinking> thinking = std::nullopt);
 
   Sampler(Sampler&&) noexcept;
   Sampler& operator=(Sampler&&) noexcept;
   ~Sampler();
 
-  /// Chooses the next token from logits [n_vocab], none of the `banned`, and remembers it for the penalties and the
-  /// grammar. None: nothing more is allowed.
+  /// Chooses the next token from logits [n_vocab], none of the `banned`, and remembers it for the penalties, the
+  /// grammar and the thinking. A token that ends the thinking comes whatever the logits are, unless the grammar forbids
+  /// it. None: nothing more is allowed.
   std::optional<Token> sample(std::span<const float> logits, std::span<const Token> banned, Candidates& candidates);
   /// Steps of the grammar for the last token; 0 without one.
   std::int64_t grammar_steps() const { return grammar_ ? grammar_->steps() : 0; }
+  /// Tokens of the thinking so far.
+  int thinking_tokens() const { return thinking_ ? thinking_->tokens() : 0; }
 
  private:
+  /// The token that ends the thinking, where it must.
+  std::optional<Token> forced();
+  void accept(Token token);
   void fill(Candidates& candidates, std::span<const float> logits, std::span<const Token> banned) const;
   /// Leaves those that the grammar allows, up to where none can be chosen that follows.
   void keep_allowed(Candidates& candidates);
@@ -54,6 +62,7 @@ class Sampler {
   double least_difference_;                     ///< of a logit to the largest one, divided by the temperature
   std::unique_ptr<llama_sampler, Free> chain_;  ///< null where the largest logit is taken
   std::optional<Grammar> grammar_;
+  std::optional<Thinking> thinking_;
 };
 
 /// The chosen token's natural-log probability and those of the `count` most probable tokens, computed in double.

@@ -106,11 +106,29 @@ Wording write(const Model::Impl& model, const Conversation& conversation, chat::
   return out;
 }
 
+namespace {
+
+/// Tokens of a tag within an answer, where no space comes before it that a text would begin with.
+std::vector<Token> tag_tokens(const std::string& tag, const model::Vocab& vocab) {
+  model::MarkedText text;
+  text.append_template("\n" + tag);
+  return tag.empty() ? std::vector<Token>() : tokens_from(vocab, text, 1);
+}
+
+void tell_tags(const chat::AnswerFormat& format, const model::Vocab& vocab, ThinkingOptions& of) {
+  of.start = tag_tokens(format.thinking_start, vocab);
+  for (const auto& end : format.thinking_ends) of.ends.push_back(tag_tokens(end, vocab));
+  if (format.is_thinking) of.begins = ThinkingBegin::prompt;
+}
+
+}  // namespace
+
 void demand(const chat::AnswerFormat& format, const model::Vocab& vocab, GenerateOptions& of) {
   for (const auto& name : format.preserved) {
     const auto tokens = vocab.tokenize(name, ControlTokens::parsed);
     if (tokens.size() == 1) of.preserved_tokens.push_back(tokens.front());
   }
+  tell_tags(format, vocab, of.thinking);
   of.stop.insert(of.stop.end(), format.stops.begin(), format.stops.end());
   if (!of.grammar.empty()) return;
   of.grammar = format.grammar;

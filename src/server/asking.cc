@@ -203,7 +203,10 @@ StagedPrompt Asking::tokens_of(Asked& asked, AskedConversation& conversation) co
   asked.share->also_hold(bytes_of_tokenizing(size));
   auto [text, prompt, format, left_out] = write(model, conversation, room_.options.defaults.control);
   check_context(prompt.size(), room_.context, conversation.field);
+  asked.request.generate.thinking.most_tokens = conversation.thinking.budget;
   demand(format, model.impl().vocab, asked.request.generate);
+  if (conversation.thinking.budget && format.thinking_start.empty())
+    room_.unknown.say("the model's template knows no thinking: a limit of its tokens changes nothing");
   name_left_out(left_out);
   asked.format = std::move(format);
   return std::move(prompt);

@@ -18,7 +18,7 @@ void winnow::test::write_seeds(const std::filesystem::path& folder) {
   write_seed(folder / "asked",
              "/v1/chat/completions\n"
              R"({"messages":[{"role":"user","content":"a"}],"response_format":{"type":"json_object"},"tools":[],)"
-             R"("tool_choice":"auto","max_tokens":2})");
+             R"("tool_choice":"auto","max_tokens":2,"reasoning_effort":"low","thinking_token_budget":1})");
   const std::string message =
       R"({"system":[{"type":"text","text":"x-anthropic-billing-header: c=1"},{"type":"text","text":"s"}],"messages":[)"
       R"({"role":"user","content":"a"},{"role":"assistant","content":[{"type":"thinking","thinking":"h"},)"
@@ -42,7 +42,8 @@ void winnow::test::write_seeds(const std::filesystem::path& folder) {
       R"("top_logprobs":1,"reasoning":{"effort":"low"},"store":true,"metadata":{"a":"b"},"stream":true})");
   write_seed(folder / "response-text",
              "/v1/responses\n"
-             R"({"input":"a","max_output_tokens":2,"text":{"format":{"type":"json_schema","schema":{"enum":[1]}}}})");
+             R"({"input":"a","max_output_tokens":2,"text":{"format":{"type":"json_schema","strict":true,)"
+             R"("schema":{"enum":[1]}}},"reasoning":{"effort":"none"},"thinking_budget_tokens":0})");
   write_seed(folder / "begun",
              "/v1/messages\n"
              R"({"messages":[{"role":"user","content":"a"},{"role":"assistant","content":"b"}],"max_tokens":2,)"

@@ -100,6 +100,31 @@ def check_reasoning_format(server):
     assert status == 400 and reply["error"]["param"] == "reasoning_format", reply
 
 
+def check_reasoning_effort(server):
+    source = "{% for m in messages %}{{ m.content }}{% endfor %}{{ reasoning_effort }}{{ '!' if enable_thinking else '?' }}"
+    with tempfile.NamedTemporaryFile("w", suffix=".jinja") as file:
+        file.write(source)
+        file.flush()
+        with Server(server.model, "--chat-template", file.name) as other:
+            assert rendered(other, reasoning_effort="high").endswith("yeshigh!") and rendered(other, reasoning_effort="none").endswith("yes?")
+
+
+def check_thinking_token_budget(server, field="thinking_token_budget"):
+    """What it does is in thinking_test.py: this template has no thinking."""
+    for most in (-1, 0, 5):
+        assert choices(server, CHAT, **{field: most}) == choices(server, CHAT)
+    status, reply = server.post(CHAT, {**BODY[CHAT], field: -2})
+    assert status == 400 and reply["error"]["param"] == field, reply
+
+
+def check_thinking_budget_tokens(server):
+    check_thinking_token_budget(server, "thinking_budget_tokens")
+
+
+def check_reasoning_budget_tokens(server):
+    check_thinking_token_budget(server, "reasoning_budget_tokens")
+
+
 def rendered(server, **fields):
     return server.good("/apply-template", {"messages": [*MESSAGES, {"role": "assistant", "content": "yes"}], **fields})["prompt"]
 
@@ -333,7 +358,6 @@ WITHOUT_EFFECT = {
     "prompt_cache_retention": "24h",
     "cache_prompt": False,
     "prediction": {"type": "content", "content": "words"},
-    "reasoning_effort": "high",
     "verbosity": "low",
     "length_penalty": 2,
     "spaces_between_special_tokens": False,

@@ -4,9 +4,10 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "base/json.h"
-#include "server/json.h"
+#include "server/openai/answer.h"
 #include "server/openai/errors.h"
 
 namespace winnow::server {
@@ -31,6 +32,24 @@ std::size_t AskedConversation::size() const {
   }
   for (const auto& tool : tools) out += tool.name.size() + tool.description.size() + tool.parameters.size();
   return out + format.schema.size();
+}
+
+void ask_for_effort(const std::optional<std::string>& effort, AskedConversation& asked) {
+  if (!effort) return;
+  if (*effort == "none") {
+    asked.thinking.wanted = chat::Thinking::off;
+  } else {
+    asked.variables["reasoning_effort"] = text_of(*effort);
+  }
+}
+
+std::optional<int> read_thinking_budget(Fields& fields) {
+  std::optional<int> out;
+  for (const char* const name : {"thinking_token_budget", "thinking_budget_tokens", "reasoning_budget_tokens"}) {
+    const auto tokens = fields.integer(name, -1, std::numeric_limits<int>::max());
+    if (tokens) out = *tokens < 0 ? std::nullopt : std::optional(static_cast<int>(*tokens));  // -1: no limit
+  }
+  return out;
 }
 
 void choose_tools(AskedConversation& asked) {

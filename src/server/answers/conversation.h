@@ -36,10 +36,10 @@ struct AskedToolChoice {
   std::string path = "tool_choice";
 };
 
-/// Whether the model thinks before it answers, as far as its template has a switch for it.
+/// How the model thinks before it answers, as far as its template knows of it.
 struct AskedThinking {
-  std::optional<bool> wanted = {};  ///< none: as the template has it
-  std::optional<int> budget = {};   ///< tokens
+  chat::Thinking wanted = chat::Thinking::on;
+  std::optional<int> budget = {};  ///< tokens; none: as many as come
   chat::Reasoning reasoning = chat::Reasoning::apart;
 };
 
@@ -65,8 +65,13 @@ struct AskedConversation {
   std::size_t size() const;
 };
 
-/// Leaves the tools that may be called, each with a schema of its parameters. Throws FieldError for a choice that they
-/// do not allow.
+/// Takes a word for how much the model thinks, which is its template's; `none` is not to think.
+void ask_for_effort(const std::optional<std::string>& effort, AskedConversation& asked);
+
+/// The most tokens of thinking by the names that llama.cpp's and vLLM's servers have for it; none: as many as come.
+std::optional<int> read_thinking_budget(Fields& fields);
+
+/// Leaves the tools that may be called. Throws FieldError for a choice that they do not allow.
 void choose_tools(AskedConversation& asked);
 
 /// Texts of one message as its content: each on lines of its own.

@@ -16,6 +16,7 @@ void AnswerCost::add_end(const PromptEnd& end) {
   for (const auto& answer : end.answers) {
     const int tokens = static_cast<int>(answer.tokens.size());
     answer_tokens += tokens;
+    reasoning_tokens += answer.thinking_tokens;
     answer_steps += std::max(0, tokens - 1);
   }
   max_tokens = std::min(max_tokens, end.max_tokens);

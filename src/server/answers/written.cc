@@ -34,7 +34,7 @@ Wording wording_of(const Model& model, const AskedConversation& asked, ControlTo
   input.tool_choice = choice_of(asked.choice.kind);
   input.calls = asked.choice.may_be_several ? chat::Calls::parallel : chat::Calls::one;
   input.ending = asked.ending;
-  input.thinking = asked.thinking.wanted.value_or(true) ? chat::Thinking::on : chat::Thinking::off;
+  input.thinking = asked.thinking.wanted;
   input.reasoning = asked.thinking.reasoning;
   input.variables = asked.variables;
   input.schema = asked.format.schema;

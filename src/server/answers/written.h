@@ -28,7 +28,7 @@ struct WrittenConversation {
   /// question began when an earlier message was the last one.
   StagedPrompt prompt;
   chat::AnswerFormat answer;
-  std::set<std::string> left_out = {};  ///< keywords of the tools' schemas that the answer's grammar does not enforce
+  std::set<std::string> left_out = {};  ///< keywords of schemas that the answer's grammar does not enforce
 };
 
 /// By the model's chat template. Throws FieldError where the template cannot write it.

@@ -169,7 +169,7 @@ AskedThinking read_thinking(Fields& fields) {
   if (thinking == nullptr) return {};
   Fields inner(*thinking, "thinking.");
   const std::string type = inner.required_text("type");
-  AskedThinking out{.wanted = type != "disabled"};
+  AskedThinking out{.wanted = type == "disabled" ? chat::Thinking::off : chat::Thinking::on};
   if (const auto budget = inner.integer("budget_tokens", 0, std::numeric_limits<int>::max()))
     out.budget = static_cast<int>(*budget);
   return out;
@@ -184,12 +184,14 @@ std::vector<std::string> read_stop_sequences(Fields& fields) {
   return out;
 }
 
-/// By the field's name, or by that of its beta.
-AskedFormat read_output_format(Fields& fields) {
+/// The format has a field of its own, as it was called first, or is with the effort.
+void read_output(Fields& fields, AskedConversation& to) {
+  to.format = read_format(fields, "output_format");
   const Json* const config = fields.object("output_config");
-  if (config == nullptr) return read_format(fields, "output_format");
+  if (config == nullptr) return;
   Fields inner(*config, "output_config.");
-  return read_format(inner, "format");
+  if (auto format = read_format(inner, "format"); !format.schema.empty()) to.format = std::move(format);
+  ask_for_effort(inner.text("effort"), to);
 }
 
 /// An answer goes on with a last message of the assistant that is nothing but text.
@@ -207,7 +209,7 @@ AskedConversation read_messages_conversation(Fields& fields) {
   read_messages_tools(fields, out);
   out.choice = read_messages_choice(fields);
   out.thinking = read_thinking(fields);
-  out.format = read_output_format(fields);
+  read_output(fields, out);
   out.ending = ending_of(out.messages.back().said);
   choose_tools(out);
   return out;

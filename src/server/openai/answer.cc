@@ -24,7 +24,8 @@ Json usage_json(const AnswerCost& cost) {
   return {{"prompt_tokens", cost.prompt_tokens},
           {"completion_tokens", cost.answer_tokens},
           {"total_tokens", cost.prompt_tokens + cost.answer_tokens},
-          {"prompt_tokens_details", {{"cached_tokens", cost.cached_tokens}}}};
+          {"prompt_tokens_details", {{"cached_tokens", cost.cached_tokens}}},
+          {"completion_tokens_details", {{"reasoning_tokens", cost.reasoning_tokens}}}};
 }
 
 Json keeping_json(const AnswerCost& cost) {

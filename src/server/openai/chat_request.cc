@@ -133,7 +133,7 @@ void read_variables(Fields& fields, AskedConversation& to) {
     if (name == "enable_thinking") {
       if (!value.is_boolean())
         throw FieldError(fmt::format("{}.{}", kName, name), fmt::format("{}.{} must be true or false", kName, name));
-      to.thinking.wanted = value.get<bool>();
+      to.thinking.wanted = value.get<bool>() ? chat::Thinking::on : chat::Thinking::off;
     } else {
       to.variables[name] = text_of(value);
     }
@@ -153,6 +153,8 @@ AskedConversation read_chat(Fields& fields) {
   out.choice = read_choice(fields);
   out.format = read_response_format(fields);
   read_variables(fields, out);
+  ask_for_effort(fields.text("reasoning_effort"), out);
+  out.thinking.budget = read_thinking_budget(fields);
   if (fields.word("reasoning_format", {"none", "auto", "deepseek"}) == "none")
     out.thinking.reasoning = chat::Reasoning::in_content;
   choose_tools(out);

@@ -18,11 +18,16 @@ Json call_delta(const CallPiece& call) {
   return out;
 }
 
+/// By llama.cpp's name and by vLLM's.
+void put_reasoning(Json& message, const std::string& reasoning) {
+  if (!reasoning.empty()) message["reasoning_content"] = message["reasoning"] = reasoning;
+}
+
 }  // namespace
 
 void ChatWriter::put_piece(Json& choice, const AnswerPiece& piece) const {
   Json& delta = choice["delta"] = Json::object();
-  if (!piece.reasoning.empty()) delta["reasoning_content"] = piece.reasoning;
+  put_reasoning(delta, piece.reasoning);
   if (!piece.text.empty()) delta["content"] = piece.text;
   if (piece.calls.empty()) return;
   delta["tool_calls"] = Json::array();
@@ -32,7 +37,7 @@ void ChatWriter::put_piece(Json& choice, const AnswerPiece& piece) const {
 void ChatWriter::put_whole(Json& choice, const Whole& whole) const {
   const AnswerPiece& piece = whole.piece;
   Json& message = choice["message"] = {{"role", "assistant"}, {"content", piece.text}};
-  if (!piece.reasoning.empty()) message["reasoning_content"] = piece.reasoning;
+  put_reasoning(message, piece.reasoning);
   if (piece.calls.empty()) return;
   if (piece.text.empty()) message["content"] = nullptr;
   message["tool_calls"] = Json::array();

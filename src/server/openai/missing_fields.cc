@@ -63,8 +63,8 @@ void refuse_missing(Fields& fields) {
 }
 
 void read_without_effect(Fields& fields) {
-  for (const char* const name : {"model", "user", "safety_identifier", "service_tier", "verbosity", "reasoning_effort",
-                                 "prompt_cache_key", "prompt_cache_retention"})
+  for (const char* const name : {"model", "user", "safety_identifier", "service_tier", "verbosity", "prompt_cache_key",
+                                 "prompt_cache_retention"})
     fields.text(name);
   for (const char* const name : {"store", "cache_prompt", "spaces_between_special_tokens"}) fields.boolean(name);
   for (const char* const name : {"metadata", "prediction"}) fields.object(name);

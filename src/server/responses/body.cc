@@ -78,12 +78,12 @@ void read_response_choice(Fields& fields, AskedConversation& to) {
   to.choice = {Kind::named, read_tool_name(inner), false, "tool_choice.name"};
 }
 
-AskedThinking read_effort(Fields& fields) {
+void read_reasoning(Fields& fields, AskedConversation& to) {
+  to.thinking.budget = read_thinking_budget(fields);
   const Json* const reasoning = fields.object("reasoning");
-  if (reasoning == nullptr) return {};
+  if (reasoning == nullptr) return;
   Fields inner(*reasoning, "reasoning.");
-  const auto effort = inner.text("effort");
-  return {.wanted = effort ? std::optional(*effort != "none") : std::nullopt};
+  ask_for_effort(inner.text("effort"), to);
 }
 
 AskedFormat read_text_format(Fields& fields) {
@@ -129,7 +129,7 @@ AnswerRequest read_responses_body(Fields& fields, const RequestTerms& terms) {
   conversation.messages = read_input(fields, conversation.left_out);
   read_response_tools(fields, conversation);
   read_response_choice(fields, conversation);
-  conversation.thinking = read_effort(fields);
+  read_reasoning(fields, conversation);
   conversation.format = read_text_format(fields);
   choose_tools(conversation);
   out.asked = std::move(conversation);

@@ -16,7 +16,7 @@ Json response_usage(const AnswerCost& cost) {
   return {{"input_tokens", cost.prompt_tokens},
           {"input_tokens_details", {{"cached_tokens", cost.cached_tokens}, {"cache_write_tokens", 0}}},
           {"output_tokens", cost.answer_tokens},
-          {"output_tokens_details", {{"reasoning_tokens", 0}}},
+          {"output_tokens_details", {{"reasoning_tokens", cost.reasoning_tokens}}},
           {"total_tokens", cost.prompt_tokens + cost.answer_tokens}};
 }
 
