@@ -45,47 +45,41 @@ Json blocks_of(const AnswerPiece& piece) {
 
 }  // namespace
 
-void MessageWriter::write(const Json& event) { to_->write(named_event(event)); }
-
 Json MessageWriter::message(const AnswerCost& cost) const {
-  return {{"id", plan_.head.id},      {"type", "message"},
-          {"role", "assistant"},      {"model", plan_.head.model},
+  return {{"id", plan().head.id},     {"type", "message"},
+          {"role", "assistant"},      {"model", plan().head.model},
           {"content", Json::array()}, {"stop_reason", nullptr},
           {"stop_sequence", nullptr}, {"usage", messages_usage(cost)}};
 }
 
-void MessageWriter::refused(const std::exception_ptr& why) { to_->send(messages_error(why)); }
+HttpReply MessageWriter::error_reply_for(const std::exception_ptr& error) const { return messages_error(error); }
 
-void MessageWriter::begun() {
-  if (!plan_.form.stream) return;
-  to_->begin();
-  write({{"type", "message_start"}, {"message", message(plan_.cost)}});
-  goes_on();
-}
+void MessageWriter::tell_failure(const std::exception_ptr& error) { write(messages_error_event(error)); }
 
-void MessageWriter::goes_on() {
-  if (plan_.form.stream) write({{"type", "ping"}});
+void MessageWriter::open_stream() {
+  tell({{"type", "message_start"}, {"message", message(plan().cost)}});
+  tell_going_on();
 }
 
 void MessageWriter::open(Block kind, Json block) {
   close();
   block_ = kind;
-  write({{"type", "content_block_start"}, {"index", blocks_++}, {"content_block", std::move(block)}});
+  tell({{"type", "content_block_start"}, {"index", blocks_++}, {"content_block", std::move(block)}});
 }
 
 void MessageWriter::close() {
   if (!block_) return;
   if (block_ == Block::thinking) delta({{"type", "signature_delta"}, {"signature", ""}});
   block_.reset();
-  write({{"type", "content_block_stop"}, {"index", blocks_ - 1}});
+  tell({{"type", "content_block_stop"}, {"index", blocks_ - 1}});
 }
 
 void MessageWriter::delta(Json delta) {
-  write({{"type", "content_block_delta"}, {"index", blocks_ - 1}, {"delta", std::move(delta)}});
+  tell({{"type", "content_block_delta"}, {"index", blocks_ - 1}, {"delta", std::move(delta)}});
 }
 
 void MessageWriter::piece(int /*choice*/, AnswerPiece piece, const AnswerCost& /*now*/) {
-  if (!plan_.form.stream) {
+  if (!is_streamed()) {
     whole_ = std::move(piece);
     return;
   }
@@ -104,33 +98,25 @@ void MessageWriter::piece(int /*choice*/, AnswerPiece piece, const AnswerCost& /
   }
 }
 
-void MessageWriter::ended(int /*choice*/, const AnswerEnd& end, const AnswerCost& /*now*/) { end_ = end; }
-
 void MessageWriter::finished(const AnswerCost& cost) {
-  const Json stop = text_or_null(end_.stop);
-  if (!plan_.form.stream) {
+  const Json stop = text_or_null(end().stop);
+  if (!is_streamed()) {
     Json out = message(cost);
     out["content"] = blocks_of(whole_);
-    out["stop_reason"] = stop_reason_of(end_);
+    out["stop_reason"] = stop_reason_of(end());
     out["stop_sequence"] = stop;
     out["winnow"] = keeping_json(cost);
     out["timings"] = timings_json(cost);
-    return to_->send({.body = text_of(out)});
+    return send(text_of(out));
   }
   close();
-  write({{"type", "message_delta"},
-         {"delta", {{"stop_reason", stop_reason_of(end_)}, {"stop_sequence", stop}}},
-         {"usage", messages_usage(cost)},
-         {"winnow", keeping_json(cost)},
-         {"timings", timings_json(cost)}});
-  write({{"type", "message_stop"}});
-  to_->end();
-}
-
-void MessageWriter::failed(const std::exception_ptr& error) {
-  if (!plan_.form.stream) return to_->send(messages_error(error));
-  to_->write(messages_error_event(error));
-  to_->end();
+  tell({{"type", "message_delta"},
+        {"delta", {{"stop_reason", stop_reason_of(end())}, {"stop_sequence", stop}}},
+        {"usage", messages_usage(cost)},
+        {"winnow", keeping_json(cost)},
+        {"timings", timings_json(cost)}});
+  tell({{"type", "message_stop"}});
+  end_stream();
 }
 
 }  // namespace winnow::server

@@ -4,20 +4,15 @@
 #include <utility>
 
 #include "base/as_size.h"
-#include "server/openai/errors.h"
 
 namespace winnow::server {
 
 ChoicesWriter::ChoicesWriter(std::shared_ptr<const Model> model, AnswerPlan plan, std::shared_ptr<Responder> to)
-    : model_(std::move(model)), plan_(std::move(plan)), to_(std::move(to)) {
-  answers_.resize(plan_.prompt_tokens.size() * as_size(plan_.form.answers));
+    : SurfaceWriter(std::move(plan), std::move(to)), model_(std::move(model)) {
+  answers_.resize(this->plan().prompt_tokens.size() * as_size(this->plan().form.answers));
 }
 
-void ChoicesWriter::refused(const std::exception_ptr& why) { to_->send(error_reply(why)); }
-
-void ChoicesWriter::begun() {
-  if (!plan_.form.stream) return;
-  to_->begin();
+void ChoicesWriter::open_stream() {
   const Json first = first_chunk();
   if (first.is_null()) return;
   for (std::size_t i = 0; i < answers_.size(); ++i) {
@@ -25,20 +20,16 @@ void ChoicesWriter::begun() {
     choice.update(first);
     choice["logprobs"] = nullptr;
     choice["finish_reason"] = nullptr;
-    to_->write(event(chunk(std::move(choice), plan_.cost)));
+    write(event(chunk(std::move(choice), plan().cost)));
   }
 }
 
-void ChoicesWriter::goes_on() {
-  if (plan_.form.stream) to_->write(": \n\n");
-}
-
 Json ChoicesWriter::chunk(Json choice, const AnswerCost& now) const {
-  Json out = head_json(plan_.head, chunk_object());
+  Json out = head_json(plan().head, chunk_object());
   out["choices"] = Json::array({std::move(choice)});
-  if (plan_.form.usage_in_chunks) {
+  if (plan().form.usage_in_chunks) {
     out["usage"] = usage_json(now);
-  } else if (plan_.form.usage_at_end) {
+  } else if (plan().form.usage_at_end) {
     out["usage"] = nullptr;
   }
   return out;
@@ -53,8 +44,8 @@ Json ChoicesWriter::piece_json(int choice, const AnswerPiece& piece, const char*
 }
 
 void ChoicesWriter::piece(int choice, AnswerPiece piece, const AnswerCost& now) {
-  if (plan_.form.stream) {
-    to_->write(event(piece_json(choice, piece, nullptr, now)));
+  if (is_streamed()) {
+    write(event(piece_json(choice, piece, nullptr, now)));
   } else {
     answers_[as_size(choice)].piece = std::move(piece);
   }
@@ -62,49 +53,43 @@ void ChoicesWriter::piece(int choice, AnswerPiece piece, const AnswerCost& now) 
 
 void ChoicesWriter::ended(int choice, const AnswerEnd& end, const AnswerCost& now) {
   answers_[as_size(choice)].end = end;
-  if (!plan_.form.stream) return;
+  if (!is_streamed()) return;
   Json last = piece_json(choice, {}, finish_of(end), now);
   if (end.is_of_last_prompt) {
     last["winnow"] = keeping_json(now);
     last["timings"] = timings_json(now);
   }
-  to_->write(event(last));
+  write(event(last));
 }
 
 Json ChoicesWriter::whole_json(int choice) {
   const Whole& whole = answers_[as_size(choice)];
   Json out{{"index", choice}};
   put_whole(out, whole);
-  out["logprobs"] = plan_.form.alternatives ? logprobs(choice, whole.piece.tokens) : Json(nullptr);
+  out["logprobs"] = plan().form.alternatives ? logprobs(choice, whole.piece.tokens) : Json(nullptr);
   out["finish_reason"] = finish_of(whole.end);
   complete(out, whole);
   return out;
 }
 
 void ChoicesWriter::finished(const AnswerCost& cost) {
-  if (plan_.form.stream) {
-    if (plan_.form.usage_at_end) {
-      Json last = head_json(plan_.head, chunk_object());
+  if (is_streamed()) {
+    if (plan().form.usage_at_end) {
+      Json last = head_json(plan().head, chunk_object());
       last["choices"] = Json::array();
       last["usage"] = usage_json(cost);
-      to_->write(event(last));
+      write(event(last));
     }
-    to_->write("data: [DONE]\n\n");
-    return to_->end();
+    write("data: [DONE]\n\n");
+    return end_stream();
   }
-  Json out = head_json(plan_.head, whole_object());
+  Json out = head_json(plan().head, whole_object());
   out["choices"] = Json::array();
   for (std::size_t i = 0; i < answers_.size(); ++i) out["choices"].push_back(whole_json(static_cast<int>(i)));
   out["usage"] = usage_json(cost);
   out["winnow"] = keeping_json(cost);
   out["timings"] = timings_json(cost);
-  to_->send({.body = text_of(out)});
-}
-
-void ChoicesWriter::failed(const std::exception_ptr& error) {
-  if (!plan_.form.stream) return to_->send(error_reply(error));
-  to_->write("data: " + error_text(error) + "\n\n");
-  to_->end();
+  send(text_of(out));
 }
 
 }  // namespace winnow::server

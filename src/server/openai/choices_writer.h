@@ -6,26 +6,20 @@
 #include <string>
 #include <vector>
 
-#include "server/answers/events.h"
-#include "server/answers/plan.h"
-#include "server/http/message.h"
+#include "server/answers/surface_writer.h"
 #include "server/openai/answer.h"
 #include "winnow/model.h"
 
 namespace winnow::server {
 
 /// Tells answers as OpenAI's list of choices, whole or in chunks. How a choice looks is up to each surface.
-class ChoicesWriter : public AnswerWriter {
+class ChoicesWriter : public SurfaceWriter {
  public:
   ChoicesWriter(std::shared_ptr<const Model> model, AnswerPlan plan, std::shared_ptr<Responder> to);
 
-  void refused(const std::exception_ptr& why) override;
-  void begun() override;
-  void goes_on() override;
   void piece(int choice, AnswerPiece piece, const AnswerCost& now) override;
   void ended(int choice, const AnswerEnd& end, const AnswerCost& now) override;
   void finished(const AnswerCost& cost) override;
-  void failed(const std::exception_ptr& error) override;
 
  protected:
   /// An answer that is told as a whole.
@@ -50,16 +44,14 @@ class ChoicesWriter : public AnswerWriter {
   virtual const char* finish_of(const AnswerEnd& end) const { return finish_name(end.reason); }
 
   const Model& model() const { return *model_; }
-  const AnswerPlan& plan() const { return plan_; }
 
  private:
+  void open_stream() override;
   Json chunk(Json choice, const AnswerCost& now) const;
   Json piece_json(int choice, const AnswerPiece& piece, const char* finish, const AnswerCost& now);
   Json whole_json(int choice);
 
   std::shared_ptr<const Model> model_;
-  AnswerPlan plan_;
-  std::shared_ptr<Responder> to_;
   std::vector<Whole> answers_;  ///< [choice], unless they are streamed
 };
 

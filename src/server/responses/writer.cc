@@ -3,7 +3,6 @@
 
 #include <utility>
 
-#include "server/openai/errors.h"
 #include "server/openai/logprobs.h"
 #include "server/responses/errors.h"
 #include "server/responses/response.h"
@@ -29,13 +28,13 @@ void add(Json& to, const std::string& text) { to.get_ref<std::string&>() += text
 
 }  // namespace
 
-Json ResponseWriter::response(const char* status) const { return response_json(plan_.head, status, plan_.repeated); }
+Json ResponseWriter::response(const char* status) const { return response_json(plan().head, status, plan().repeated); }
 
 void ResponseWriter::tell(const char* type, const Json& fields) {
-  if (!plan_.form.stream) return;
+  if (!is_streamed()) return;
   Json event{{"type", type}, {"sequence_number", events_++}};
   event.update(fields);
-  to_->write(named_event(event));
+  write(named_event(event));
 }
 
 void ResponseWriter::tell_of_item(const char* type, const Json& fields) {
@@ -44,16 +43,12 @@ void ResponseWriter::tell_of_item(const char* type, const Json& fields) {
   tell(type, all);
 }
 
-void ResponseWriter::refused(const std::exception_ptr& why) { to_->send(error_reply(why)); }
-
-void ResponseWriter::begun() {
-  if (!plan_.form.stream) return;
-  to_->begin();
+void ResponseWriter::open_stream() {
   tell("response.created", {{"response", response("in_progress")}});
-  goes_on();
+  tell_going_on();
 }
 
-void ResponseWriter::goes_on() { tell("response.in_progress", {{"response", response("in_progress")}}); }
+void ResponseWriter::tell_going_on() { tell("response.in_progress", {{"response", response("in_progress")}}); }
 
 void ResponseWriter::open(Item kind, Json item) {
   close("completed");
@@ -107,7 +102,7 @@ void ResponseWriter::add_text(const std::string& text, std::span<const Generated
   open_text(Item::message);
   add(part()["text"], text);
   Json logprobs = Json::array();
-  if (plan_.form.alternatives) logprobs = chat_logprobs(tokens, *plan_.form.alternatives, *model_).at("content");
+  if (plan().form.alternatives) logprobs = chat_logprobs(tokens, *plan().form.alternatives, *model_).at("content");
   for (const auto& one : logprobs) part()["logprobs"].push_back(one);
   tell_of_item("response.output_text.delta", {{"content_index", 0}, {"delta", text}, {"logprobs", logprobs}});
 }
@@ -136,10 +131,8 @@ void ResponseWriter::piece(int /*choice*/, AnswerPiece piece, const AnswerCost& 
   for (const auto& call : piece.calls) add_call(call);
 }
 
-void ResponseWriter::ended(int /*choice*/, const AnswerEnd& end, const AnswerCost& /*now*/) { end_ = end; }
-
 void ResponseWriter::finished(const AnswerCost& cost) {
-  const bool is_cut = end_.reason == FinishReason::length;
+  const bool is_cut = end().reason == FinishReason::length;
   const char* const status = is_cut ? "incomplete" : "completed";
   close(status);
   Json out = response(status);
@@ -148,18 +141,16 @@ void ResponseWriter::finished(const AnswerCost& cost) {
   out["usage"] = response_usage(cost);
   out["winnow"] = keeping_json(cost);
   out["timings"] = timings_json(cost);
-  if (!plan_.form.stream) return to_->send({.body = text_of(out)});
+  if (!is_streamed()) return send(text_of(out));
   tell(is_cut ? "response.incomplete" : "response.completed", {{"response", out}});
-  to_->end();
+  end_stream();
 }
 
-void ResponseWriter::failed(const std::exception_ptr& error) {
-  if (!plan_.form.stream) return to_->send(error_reply(error));
+void ResponseWriter::tell_failure(const std::exception_ptr& error) {
   Json out = response("failed");
   out["error"] = failure_json(error);
   out["output"] = output_;
   tell("response.failed", {{"response", out}});
-  to_->end();
 }
 
 }  // namespace winnow::server

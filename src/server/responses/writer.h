@@ -8,9 +8,7 @@
 #include <span>
 #include <string>
 
-#include "server/answers/events.h"
-#include "server/answers/plan.h"
-#include "server/http/message.h"
+#include "server/answers/surface_writer.h"
 #include "server/openai/answer.h"
 #include "winnow/model.h"
 
@@ -18,21 +16,20 @@ namespace winnow::server {
 
 /// Tells an answer as a response with items of output. A stream has the same items as they come about, and ends with
 /// the response.
-class ResponseWriter : public AnswerWriter {
+class ResponseWriter : public OneAnswerWriter {
  public:
   ResponseWriter(std::shared_ptr<const Model> model, AnswerPlan plan, std::shared_ptr<Responder> to)
-      : model_(std::move(model)), plan_(std::move(plan)), to_(std::move(to)) {}
+      : OneAnswerWriter(std::move(plan), std::move(to)), model_(std::move(model)) {}
 
-  void refused(const std::exception_ptr& why) override;
-  void begun() override;
-  void goes_on() override;
   void piece(int choice, AnswerPiece piece, const AnswerCost& now) override;
-  void ended(int choice, const AnswerEnd& end, const AnswerCost& now) override;
   void finished(const AnswerCost& cost) override;
-  void failed(const std::exception_ptr& error) override;
 
  private:
   enum class Item : std::uint8_t { reasoning, message, call };
+
+  void open_stream() override;
+  void tell_going_on() override;
+  void tell_failure(const std::exception_ptr& error) override;
 
   Json response(const char* status) const;
   /// Tells an event of a stream; `fields` come after its type.
@@ -49,11 +46,8 @@ class ResponseWriter : public AnswerWriter {
   Json& part() { return item()["content"][0]; }
 
   std::shared_ptr<const Model> model_;
-  AnswerPlan plan_;
-  std::shared_ptr<Responder> to_;
   Json output_ = Json::array();
   std::optional<Item> open_;
-  AnswerEnd end_;
   std::size_t events_ = 0;
 };
 

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "server/answers/events.h"
+#include "server/answers/plan.h"
+#include "server/http/message.h"
+
+namespace winnow::server {
+
+/// What writers of all surfaces share: an answer goes out as a whole or in a stream, and an error in the surface's
+/// form, which is OpenAI's unless a surface has another.
+class SurfaceWriter : public AnswerWriter {
+ public:
+  SurfaceWriter(AnswerPlan plan, std::shared_ptr<Responder> to) : plan_(std::move(plan)), to_(std::move(to)) {}
+
+  void refused(const std::exception_ptr& why) final { to_->send(error_reply_for(why)); }
+  void begun() final;
+  void goes_on() final;
+  void failed(const std::exception_ptr& error) final;
+
+ protected:
+  const AnswerPlan& plan() const { return plan_; }
+  bool is_streamed() const { return plan_.form.stream; }
+  void send(std::string whole) { to_->send({.body = std::move(whole)}); }
+  void write(std::string event) { to_->write(std::move(event)); }
+  void end_stream() { to_->end(); }
+
+  /// Tells the first events of a stream.
+  virtual void open_stream() {}
+  /// Tells a client of a stream that its request goes on.
+  virtual void tell_going_on() { write(": \n\n"); }
+  /// Tells the error that ends a stream.
+  virtual void tell_failure(const std::exception_ptr& error);
+  virtual HttpReply error_reply_for(const std::exception_ptr& error) const;
+
+ private:
+  AnswerPlan plan_;
+  std::shared_ptr<Responder> to_;
+};
+
+/// A writer of one answer, which keeps how it has ended.
+class OneAnswerWriter : public SurfaceWriter {
+ public:
+  using SurfaceWriter::SurfaceWriter;
+  void ended(int /*choice*/, const AnswerEnd& end, const AnswerCost& /*now*/) final { end_ = end; }
+
+ protected:
+  const AnswerEnd& end() const { return end_; }
+
+ private:
+  AnswerEnd end_;
+};
+
+}  // namespace winnow::server
