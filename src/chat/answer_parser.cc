@@ -49,12 +49,13 @@ void restore_end(Message& read, std::string_view text) {
   (read.content.empty() && !read.reasoning.empty() ? read.reasoning : read.content) += end;
 }
 
-bool ends_within_thinking(const AnswerFormat& format, const std::string& prompt) {
+/// The thinking with which a prompt ends; none: it does not end within it.
+std::optional<std::string> thinking_at_end(const AnswerFormat& format, const std::string& prompt) {
   const auto start = format.thinking_start.empty() ? std::string::npos : prompt.rfind(format.thinking_start);
-  if (start == std::string::npos) return false;
-  const auto rest = prompt.substr(start + format.thinking_start.size());
-  return std::ranges::none_of(format.thinking_ends,
-                              [&rest](const std::string& end) { return rest.find(end) != std::string::npos; });
+  if (start == std::string::npos) return std::nullopt;
+  auto rest = prompt.substr(start + format.thinking_start.size());
+  const auto has_end = [&rest](const std::string& end) { return rest.find(end) != std::string::npos; };
+  return std::ranges::any_of(format.thinking_ends, has_end) ? std::nullopt : std::optional(std::move(rest));
 }
 
 void remove_prefix(std::string& text, const std::string& prefix) {
@@ -94,12 +95,14 @@ AnswerFormat format_of(const common_chat_params& params, common_reasoning_format
   out.stops = params.additional_stops;
   out.thinking_start = params.thinking_start_tag;
   out.thinking_ends = params.thinking_end_tags;
-  out.is_thinking = ends_within_thinking(out, params.generation_prompt);
+  const auto thinking = thinking_at_end(out, params.generation_prompt);
+  out.is_thinking = thinking.has_value();
 
   AnswerFormat::Parser parser{common_chat_parser_params(params)};
   parser.params.reasoning_format = reasoning;
   parser.params.is_continuation = continued;
   if (!params.parser.empty()) parser.params.parser.load(params.parser);
+  if (thinking) parser.begun.reasoning = *thinking;
   if (continued) parser.begun = parser.parse("", Extent::partial).value_or(Message{Role::assistant, {}});
   out.parser = std::make_shared<const AnswerFormat::Parser>(std::move(parser));
   return out;
