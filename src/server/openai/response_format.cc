@@ -28,7 +28,7 @@ std::string read_schema(Fields& fields, const char* field) {
   if (!schema->is_object() && !schema->is_boolean())
     throw FieldError(path, path + " is no JSON Schema: that is an object, or true or false");
   const bool is_strict = fields.is_set("strict");
-  const std::string out = text_of(*schema);
+  std::string out = text_of(*schema);
   try {
     chat::check_schema(path, out);
     if (is_strict) refuse_left_out(out, path);
