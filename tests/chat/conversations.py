@@ -40,6 +40,14 @@ TOOLS = [
         kind={"type": "string", "description": "Where", "enum": ["a", "b"]},
     ),
 ]
+# Parameters of several types, of one of several schemas, and of any.
+LOOSE = tool(
+    "get_weather",
+    "Tells it.",
+    a={"type": ["string", "null"], "description": "A"},
+    b={"description": "B"},
+    c={"anyOf": [{"type": "string"}, {"type": "null"}], "description": "C"},
+)
 CALL = ("call00001", "get_weather", {"city": "Tula", "days": 2})
 
 # Messages, and what else the template is run with.
@@ -54,6 +62,7 @@ CONVERSATIONS = {
     "no-thinking": (said("Hello", "Good day!", "Why?"), {"thinks": False}),
     "thought": ([*said("Hello"), {"role": "assistant", "content": "Good day!", "reasoning_content": "Be kind."}, *said("Why?")], {}),
     "tools": (ruled("Be brief.", "How is the weather in Tula?"), {"tools": TOOLS}),
+    "loose-tools": (ruled("Be brief.", "How is it?"), {"tools": [LOOSE]}),
     "call": ([*said("How is the weather?"), called("", CALL), result("call00001", "get_weather", '{"sky": "grey"}')], {"tools": TOOLS}),
     "call-turns": (
         [
