@@ -95,7 +95,7 @@ def allowed(source, messages, **more):
         for form in (messages, by_winnow.with_texts(messages)):
             try:
                 texts.append(by_transformers(source, form, **{**more, "tools": tools}))
-            except (jinja2.exceptions.TemplateError, TypeError, ValueError, AttributeError) as error:
+            except (jinja2.exceptions.TemplateError, TypeError, ValueError, AttributeError, RecursionError) as error:
                 errors.append(str(error))
         if texts:
             break
