@@ -49,4 +49,18 @@ std::size_t unfinished_character(std::string_view text) {
   return 0;
 }
 
+std::string as_utf8(std::string_view text) {
+  std::string out;
+  for (;;) {
+    const std::size_t whole = whole_characters(text);
+    out += text.substr(0, whole);
+    text.remove_prefix(whole);
+    if (text.empty()) return out;
+    out += "\uFFFD";
+    std::size_t broken = std::min<std::size_t>(3, text.size());
+    while (broken > 1 && unfinished_character(text.substr(0, broken)) != broken) --broken;
+    text.remove_prefix(broken);
+  }
+}
+
 }  // namespace winnow

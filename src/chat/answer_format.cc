@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "base/utf8.h"
 #include "chat/answer_parser.h"
 
 namespace winnow::chat {
@@ -27,7 +28,7 @@ std::string_view rest(const std::string& read, const std::string& sent) {
 
 Message AnswerFormat::parse(std::string_view text) const {
   if (parser != nullptr) {
-    if (auto read = parser->parse(text, Extent::whole)) return std::move(*read);
+    if (auto read = parser->parse(as_utf8(text), Extent::whole)) return std::move(*read);
   }
   // The message that a stream of it would give.
   AnswerReader reader(*this);
@@ -55,11 +56,12 @@ Delta AnswerReader::add(std::string_view text) {
     sent_.content += text;
     return {{}, std::string(text), {}};
   }
-  text_ += text;
+  held_ += text;
+  const std::size_t whole = held_.size() - unfinished_character(held_);
+  text_ += as_utf8(std::string_view(held_).substr(0, whole));
+  held_.erase(0, whole);
   while (next_ <= text_.size()) {
-    // The character that begins after the text may not have come yet.
     while (next_ < text_.size() && is_inside_character(text_[next_])) ++next_;
-    if (next_ == text_.size() && is_inside_character(text_.back())) break;
     const auto length = next_;
     next_ = after_failure(length);
     const auto read = format_.parser->parse(std::string_view(text_).substr(0, length), Extent::partial);
@@ -73,6 +75,7 @@ Delta AnswerReader::add(std::string_view text) {
 
 Delta AnswerReader::end() {
   if (format_.parser == nullptr) return {};
+  text_ += as_utf8(std::exchange(held_, {}));
   auto read = format_.parser->parse(text_, Extent::whole);
   if (!read) {
     // Nothing was sent that the whole text would not begin with, or what cannot be read follows what was.

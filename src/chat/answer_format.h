@@ -35,7 +35,8 @@ struct AnswerFormat {
   std::vector<std::string> thinking_ends = {};
   bool is_thinking = false;  ///< the prompt ends within the thinking
 
-  /// The message of a whole answer. Text that is not of the model's format is content.
+  /// The message of a whole answer. Text that is not of the model's format is content. Where there is a parser, bytes
+  /// that are no UTF-8 become U+FFFD.
   Message parse(std::string_view text) const;
 
   struct Parser;
@@ -57,6 +58,7 @@ class AnswerReader {
   Delta advance_to(const Message& read, std::size_t whole_calls);
 
   AnswerFormat format_;
+  std::string held_;  // the beginning of a character
   std::string text_;
   std::size_t next_ = 1;  // length of the text at which it is read again
   std::size_t read_ = 0;  // length at which it was last found to be of the format

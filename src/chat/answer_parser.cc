@@ -7,8 +7,6 @@
 #include <limits>
 #include <utility>
 
-#include "base/utf8.h"
-
 namespace winnow::chat {
 
 namespace {
@@ -42,13 +40,6 @@ std::string pattern_of(const common_grammar_trigger& trigger) {
   return escaped(trigger.value);
 }
 
-/// llama.cpp leaves out the beginning of a character that an answer ends within.
-void restore_end(Message& read, std::string_view text) {
-  const auto end = text.substr(text.size() - unfinished_character(text));
-  if (end.empty() || !read.calls.empty() || read.content.ends_with(end)) return;
-  (read.content.empty() && !read.reasoning.empty() ? read.reasoning : read.content) += end;
-}
-
 /// The thinking with which a prompt ends; none: it does not end within it.
 std::optional<std::string> thinking_at_end(const AnswerFormat& format, const std::string& prompt) {
   const auto start = format.thinking_start.empty() ? std::string::npos : prompt.rfind(format.thinking_start);
@@ -72,7 +63,6 @@ std::optional<Message> AnswerFormat::Parser::parse(std::string_view text, Extent
   const jinja::limits_scope scope(limits);
   try {
     auto out = message_of(common_chat_parse(std::string(text), extent == Extent::partial, params));
-    if (extent == Extent::whole) restore_end(out, text);
     remove_prefix(out.reasoning, begun.reasoning);
     remove_prefix(out.content, begun.content);
     return out;

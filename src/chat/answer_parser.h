@@ -18,6 +18,7 @@ struct AnswerFormat::Parser {
   Message begun = {};  ///< what the prompt already has of the answer
 
   /// The message of a text without what the prompt has. None: the text is not of the format, or too long to be read.
+  /// REQUIRES: UTF-8.
   std::optional<Message> parse(std::string_view text, Extent extent) const;
 };
 

@@ -192,7 +192,17 @@ def test_hostile_answers_are_read(winnow, stem, text):
 def test_broken_characters_are_content(winnow):
     source = pathlib.Path(os.environ["TEMPLATES"], "Qwen-Qwen3-0.6B.jinja").read_text()
     came = read(winnow, source, "", chunks=[[0xD0], [0x94, 0xD0], [0xB0, 0x20, 0xFF], [0x21]], tools=[])
-    assert total(came["deltas"])["content"].startswith("Да ")
+    assert came["whole"] == came["streamed"] == total(came["deltas"])
+    assert came["whole"]["content"] == "Да \ufffd!"
+
+
+def test_broken_characters_within_a_thought_do_not_end_it(winnow):
+    source = pathlib.Path(os.environ["TEMPLATES"], "Qwen-Qwen3-0.6B.jinja").read_text()
+    thought = bytes_of("<think>\nWho") + [0xFF, 0x80, 0xE2, 0x82] + bytes_of(" else?\n") + [0xE2]
+    for text, content in ((thought, ""), (thought + bytes_of("\n</think>\n\nHe") + [0xF0, 0x9F], "He\ufffd")):
+        came = read(winnow, source, "", chunks=[[byte] for byte in text], tools=[])
+        assert total(came["deltas"]) == came["streamed"] == came["whole"]
+        assert came["whole"]["reasoning"].strip() == "Who\ufffd\ufffd\ufffd else?\n\ufffd" and came["whole"]["content"] == content
 
 
 def test_an_answer_that_goes_on_is_what_is_new(winnow):

@@ -6,7 +6,7 @@ import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "cli"))
 
-from fixtures import without_settings, work  # noqa: E402, F401
+from fixtures import thinks, without_settings, work  # noqa: E402, F401
 from program import make_tiny_gguf  # noqa: E402
 from service import Server  # noqa: E402
 

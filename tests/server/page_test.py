@@ -267,9 +267,10 @@ RENDERED = (
 )  # fmt: skip
 
 
-def stream_of(text, step):
+def stream_of(text, step, thoughts=""):
     """An answer that comes in pieces of `step` characters."""
-    pieces = [{"id": "x", "choices": [{"delta": {"content": text[i : i + step]}}]} for i in range(0, len(text), step)]
+    parts = [(name, part[i : i + step]) for name, part in (("reasoning_content", thoughts), ("content", text)) for i in range(0, len(part), step)]
+    pieces = [{"id": "x", "choices": [{"delta": {name: piece}}]} for name, piece in parts]
     end = {"id": "x", "choices": [], "usage": {"completion_tokens": 1, "prompt_tokens": 1, "prompt_tokens_details": {"cached_tokens": 0}}}
     end["winnow"] = {"spec": "full", "budget": None, "entries_per_head": 1, "bytes_held": 1, "bytes_full": 1}
     end["timings"] = {"prompt_ms": 1, "predicted_per_second": 1}
@@ -292,6 +293,32 @@ def test_markdown_is_shown(page, step):
     assert page.js(f"{said}.innerHTML") == RENDERED
     show_as_text(page)
     assert page.js(f"{said}.textContent") == MARKDOWN
+
+
+def test_thoughts_are_folded_and_stay(page):
+    answer_with(page, stream_of("the prince", 3, "Who *else*? <b>"))
+    article = "document.querySelector('article.assistant')"
+    for _ in range(2):
+        assert page.js(f"{article}.querySelector('details .thought').innerHTML") == "<p>Who <em>else</em>? &lt;b&gt;</p>"
+        assert not page.js(f"{article}.querySelector('details').open")
+        assert page.js(f"{article}.querySelector(':scope > .said').textContent") == "the prince"
+        page.reload()
+        page.wait("document.querySelectorAll('#method option').length")
+    page.js("const real = fetch; window.fetch = (...a) => { if (String(a[0]).includes('completions')) window.asked = a[1].body; return real(...a) }")
+    answer_with(page, stream_of("why", 3))
+    assert json.loads(page.js("asked"))["messages"][1] == {"role": "assistant", "content": "the prince", "reasoning_content": "Who *else*? <b>"}
+
+
+def test_thoughts_are_shown_as_they_come(browser, model, thinks):
+    with Server(model, "--context", "100000", "--ignore-eos", "--chat-template", thinks) as one, greeted(browser, one) as page:
+        page.type("#max-tokens", "90000")
+        page.type("#message", "hello")
+        page.press("Enter", 13, "\r")
+        page.wait("document.querySelector('article.assistant details[open] .thought')?.textContent.length > 100")
+        assert page.text("#progress") == "Thinking"
+        page.click("#cancel")
+        page.wait("document.getElementById('progress').textContent === 'Cancelled'")
+        assert page.js("document.getElementById('message').value") == "hello", "nothing was said"
 
 
 def test_markdown_of_any_length_and_depth_is_shown(page):

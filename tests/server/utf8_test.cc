@@ -7,6 +7,8 @@
 #include <random>
 #include <string>
 
+#include "base/utf8.h"
+
 namespace winnow::server {
 
 namespace {
@@ -49,6 +51,14 @@ TEST(Utf8, pieces_replace_what_the_whole_replaces) {
     }
     EXPECT_LE(held.size(), 3U);
     EXPECT_EQ(pieces + replaced(held), replaced(whole));
+  }
+}
+
+TEST(Utf8, what_is_none_is_replaced_as_json_does) {
+  std::mt19937 random(3);
+  for (int i = 0; i < 20'000; ++i) {
+    const std::string text = random_bytes(random);
+    EXPECT_EQ(as_utf8(text), replaced(text));
   }
 }
 

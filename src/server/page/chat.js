@@ -53,12 +53,17 @@ function contentOf(text, message) {
   return [{ type: "text", text: `${text}\n` }, { type: "text", text: message }];
 }
 
+/** An answer as a part of the conversation; the model's template says whether its thoughts are, too. */
+function messageOf({ thoughts, text }) {
+  return { role: "assistant", content: text, ...(thoughts && { reasoning_content: thoughts }) };
+}
+
 /** The conversation as the server reads it, up to a new message. */
 function messagesWith(turn) {
   const system = byId("system").value.trim();
   const messages = system ? [{ role: "system", content: system }] : [];
   for (const { text, message, answer } of chat.turns)
-    messages.push({ role: "user", content: contentOf(text, message) }, { role: "assistant", content: answer.text });
+    messages.push({ role: "user", content: contentOf(text, message) }, messageOf(answer));
   return [...messages, { role: "user", content: contentOf(turn.text, turn.message) }];
 }
 
@@ -84,61 +89,6 @@ function showMessage(text, message) {
   if (text)
     said.append(make("details", {}, make("summary", {}, `Text of ${count(text.length)} characters`), make("p", {}, text)));
   said.append(message);
-}
-
-/** Scrolls to the end, unless the reader has scrolled back. */
-function follow(wasAtEnd) {
-  const log = byId("log");
-  if (wasAtEnd) log.scrollTop = log.scrollHeight;
-}
-
-function isAtEnd() {
-  const log = byId("log");
-  return log.scrollHeight - log.scrollTop - log.clientHeight < 40;
-}
-
-/** Shows an answer as it grows, now and then: a fast model says more than a page can draw. Blocks that are complete
- *  are drawn once. */
-class Growing {
-  constructor(element) {
-    this.element = element;
-    this.timer = null;
-    this.open = []; // nodes that may still change
-  }
-  /** Draws all of `text` anew, as Markdown or as it is. */
-  draw(text) {
-    this.text = text;
-    this.drawn = 0; // the length of what is settled
-    this.element.replaceChildren();
-    this.show();
-  }
-  add(text) {
-    this.text += text;
-    this.timer ??= setTimeout(() => this.show(), 40);
-  }
-  show() {
-    clearTimeout(this.timer);
-    this.timer = null;
-    const atEnd = isAtEnd();
-    for (const node of this.open) node.remove();
-    const rest = this.text.slice(this.drawn);
-    const settled = isMarkdown() ? settledLength(rest) : 0;
-    if (settled) this.element.append(...markdown(rest.slice(0, settled)));
-    this.drawn += settled;
-    this.open = isMarkdown() ? markdown(rest.slice(settled)) : [make("p", {}, rest)];
-    this.element.append(...this.open);
-    follow(atEnd);
-  }
-}
-
-const isMarkdown = () => byId("markdown").checked;
-
-/** An answer in its place, drawn anew when the reader wants to see it otherwise. */
-function showAnswer(said, text) {
-  const shown = new Growing(said);
-  shown.draw(text);
-  byId("markdown").addEventListener("change", () => shown.draw(shown.text));
-  return shown;
 }
 
 function figure(name, value) {
@@ -177,13 +127,22 @@ function addFigures(article, answer) {
   rememberId(answer.id);
 }
 
-/** Reads the stream; what is said goes to `shown`, and all to `answer`. */
-async function readAnswer(reply, shown, answer) {
+/** Reads the stream; thoughts go to `thoughts`, what is said to `shown`, and all to `answer`. */
+async function readAnswer(reply, thoughts, shown, answer) {
   for await (const event of eventsOf(reply)) {
-    const piece = event.choices[0]?.delta.content ?? "";
-    if (piece && !answer.text) byId("progress").textContent = "Answering"; // the reply begins before the prompt is read
+    const delta = event.choices[0]?.delta;
+    const thought = delta?.reasoning_content ?? "";
+    const piece = delta?.content ?? "";
+    // The reply begins before the prompt is read.
+    if (thought && !answer.thoughts) byId("progress").textContent = "Thinking";
+    if (piece && !answer.text) {
+      byId("progress").textContent = "Answering";
+      thoughts.fold();
+    }
     answer.id = event.id;
+    answer.thoughts += thought;
     answer.text += piece;
+    thoughts.add(thought);
     shown.add(piece);
     if (event.usage) answer.usage = event.usage;
     if (event.winnow) Object.assign(answer, { winnow: event.winnow, timings: event.timings });
@@ -191,13 +150,14 @@ async function readAnswer(reply, shown, answer) {
 }
 
 async function answerInto({ article, said }, turn) {
-  const answer = { text: "", kv: keeping().kv };
+  const answer = { thoughts: "", text: "", kv: keeping().kv };
+  const thoughts = new Thoughts(said);
   const shown = showAnswer(said, "");
   try {
     const body = JSON.stringify(bodyOf(turn));
     const headers = { "Content-Type": "application/json" };
     const reply = await ask("/v1/chat/completions", { method: "POST", headers, body, signal: chat.running.signal });
-    await readAnswer(reply, shown, answer);
+    await readAnswer(reply, thoughts, shown, answer);
     shown.show();
     byId("progress").textContent = `Answered: ${count(answer.usage.completion_tokens)} tokens`;
     addFigures(article, answer);

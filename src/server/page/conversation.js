@@ -29,6 +29,7 @@ function restoreConversation() {
   for (const turn of turns) {
     showMessage(turn.text, turn.message);
     const { article, said } = addArticle("assistant", "winnow");
+    showThoughts(said, turn.answer.thoughts);
     showAnswer(said, turn.answer.text);
     if (turn.answer.winnow) addFigures(article, turn.answer);
   }
