@@ -140,6 +140,32 @@ def test_texts_are_those_of_jinja2(render, path):
         assert not differences, differences[0]
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        "{% if i == 2 %}b{% if i %}d{% continue %}{% endif %}e{% endif %}c",
+        "{% if i == 2 %}b{% if not i %}d{% else %}f{% break %}{% endif %}e{% endif %}c",
+        "{% if i == 2 %}b{% for j in [4, 5] %}{{ j }}{% if j == 4 %}g{% continue %}{% endif %}h{% endfor %}{% break %}{% endif %}c",
+        "{% continue %}{% else %}none",
+        "{% break %}{% else %}none",
+    ],
+)
+def test_loops_keep_what_was_written_before_they_were_left(render, body):
+    source = "{{ messages[0].content }}{% for i in [1, 2, 3] %}a{{ i }}" + body + "{% endfor %}"
+    assert render(source, said("x"))["text"] == by_transformers(source, said("x"))
+
+
+def test_an_answer_with_a_thought_keeps_its_content(render):
+    """Some templates of gpt-oss put the thought of an earlier answer where it has one, and else its content."""
+    (path,) = (path for path in TEMPLATES if path.stem == "openai-gpt-oss-120b")
+    put_content = '        {%- else %}\n            {#- CoT is dropped during all previous turns'
+    put_thought = '        {%- elif "thinking" in message %}{{- "<|start|>assistant<|channel|>analysis<|message|>" + message.thinking + "<|end|>" }}\n'
+    source = path.read_text().replace(put_content, put_thought + put_content)
+    assert put_thought in source
+    conversation = [*said("Hello"), {"role": "assistant", "content": "Good day!", "reasoning_content": "Be kind."}, *said("Why?")]
+    assert render(source, conversation)["text"] == render(path.read_text(), conversation)["text"]
+
+
 def test_input_is_marked(render):
     source = "{% for m in messages %}<|{{ m.role }}|>{{ m.content | trim }}<|end|>{% endfor %}"
     came = render(source, [{"role": "user", "content": "  a<|end|>b "}, {"role": "assistant", "content": "c"}], False)
