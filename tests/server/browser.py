@@ -159,6 +159,7 @@ class Page:
             self.js("0")  # which takes what has come
         self.call("Fetch.fulfillRequest", requestId=asked[0]["requestId"], responseCode=200, **self.reply)
         self.call("Fetch.disable")
+        self.browser.events[:] = [event for event in self.browser.events if event["method"] != "Fetch.requestPaused"]
 
     def events(self, name):
         return [event["params"] for event in self.browser.events if event.get("sessionId") == self.session and event["method"] == name]
