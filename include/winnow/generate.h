@@ -36,7 +36,7 @@ struct WINNOW_EXPORT SamplingOptions {
 enum class ThinkingBegin : std::uint8_t { answer, prompt };
 
 /// The thinking of an answer, which stands between tokens.
-struct WINNOW_EXPORT ThinkingOptions {
+struct ThinkingOptions {
   std::vector<Token> start = {};                 ///< that begin it; empty: answers have none
   std::vector<std::vector<Token>> ends = {};     ///< each of which ends it
   ThinkingBegin begins = ThinkingBegin::answer;  ///< `prompt`: the prompt ends within it
