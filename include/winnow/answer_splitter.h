@@ -12,7 +12,7 @@
 
 namespace winnow {
 
-/// What has come of an answer since the last time: thinking before what is said.
+/// A part of an answer that has come since the last one: thinking before what is said.
 struct AnswerPart {
   std::string_view reasoning;
   std::string_view content;

@@ -53,14 +53,14 @@ std::string disk_is_full(const std::string& path, std::size_t missing) {
                      format_bytes(missing), path, format_bytes(free_at(path)));
 }
 
-/// What llama.cpp says of one download.
+/// The report of llama.cpp on one download.
 class Watch : public common_download_callback {
  public:
   Watch(const hf_cache::hf_file& file, const FetchOptions& options) : file_(file), options_(options) {}
 
   void on_start(const common_download_progress& p) override {
     const auto part = unfinished(file_.local_path);
-    // Of a download that lacks nothing but its name, llama.cpp would ask for what comes after the end.
+    // llama.cpp would ask for bytes after the end of a download that lacks nothing but its name.
     if (p.total > 0 && bytes_of(part) > p.total) fs::remove(part);
     if (p.total > 0 && bytes_of(part) == p.total) fs::resize_file(part, p.total - 1);
     const auto missing = p.total - std::min(p.total, bytes_of(part));

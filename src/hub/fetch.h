@@ -21,7 +21,7 @@ struct FetchOptions {
 };
 
 /// Path of the model that `name`, USER/REPO[:QUANT], means in the hub's cache; of the first part, if it has several.
-/// What is not there is downloaded, and each file gets its name in the cache when its checksum is right. Without a
+/// Downloads a file that is not there; each gets its name in the cache when its checksum is right. Without a
 /// network, the model in the cache is used, with a warning. Without a quant it is llama.cpp's choice: Q4_K_M, else
 /// Q8_0, else the first. The environment names the hub (MODEL_ENDPOINT or HF_ENDPOINT), its cache (HF_HUB_CACHE,
 /// HF_HOME and others, as llama.cpp has them) and a token (HF_TOKEN).

@@ -27,7 +27,7 @@ bool ends_with(const Tokens& tokens, std::size_t size, const Tokens& part) {
          std::equal(part.begin(), part.end(), tokens.begin() + static_cast<std::ptrdiff_t>(size - part.size()));
 }
 
-/// What is so after some tokens of an answer.
+/// The state after some tokens of an answer.
 struct State {
   bool goes_on = false;
   int tokens = 0;          ///< of the thinking

@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 
 const std::string kCommit(40, 'a');
 
-/// What llama.cpp takes of a repository with these files in its cache.
+/// The model that llama.cpp takes of a repository with these files in its cache.
 std::vector<std::string> taken_by_llama_cpp(const std::string& repository, const std::string& quant) {
   common_params_model model;
   model.hf_repo = repository + (quant.empty() ? "" : ":" + quant);

@@ -11,7 +11,7 @@
 
 namespace winnow::server {
 
-/// What writers of all surfaces share: an answer goes out as a whole or in a stream, and an error in the surface's
+/// The common part of all writers: an answer goes out as a whole or in a stream, and an error in the surface's
 /// form, which is OpenAI's unless a surface has another.
 class SurfaceWriter : public AnswerWriter {
  public:
