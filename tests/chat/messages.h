@@ -4,7 +4,9 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
+#include "chat/template.h"
 #include "winnow/conversation.h"
 
 namespace winnow::test {
@@ -25,6 +27,21 @@ inline Message message_of(const nlohmann::ordered_json& asked) {
   for (const auto& call : asked.value("tool_calls", Json::array())) {
     const auto& function = call.at("function");
     out.calls.push_back({call.at("id"), function.at("name"), function.at("arguments")});
+  }
+  return out;
+}
+
+inline std::vector<Message> messages_of(const nlohmann::ordered_json& asked) {
+  std::vector<Message> out;
+  for (const auto& message : asked.at("messages")) out.push_back(message_of(message));
+  return out;
+}
+
+inline std::vector<chat::Tool> tools_of(const nlohmann::ordered_json& asked) {
+  std::vector<chat::Tool> out;
+  for (const auto& tool : asked.at("tools")) {
+    const auto& function = tool.at("function");
+    out.push_back({function.at("name"), function.at("description"), function.at("parameters").dump()});
   }
   return out;
 }

@@ -20,7 +20,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 using winnow::chat::Template;
-using winnow::test::message_of;
 
 /// Templates are read once: that runs them many times.
 const Template& template_of(const Json& asked) {
@@ -65,13 +64,8 @@ Json read(const winnow::chat::AnswerFormat& format, const Json& chunks) {
 }
 
 Json rendered(const Json& asked) {
-  std::vector<winnow::Message> messages;
-  for (const auto& message : asked.at("messages")) messages.push_back(message_of(message));
-  std::vector<winnow::chat::Tool> tools;
-  for (const auto& tool : asked.at("tools")) {
-    const auto& function = tool.at("function");
-    tools.push_back({function.at("name"), function.at("description"), function.at("parameters").dump()});
-  }
+  const auto messages = winnow::test::messages_of(asked);
+  const auto tools = winnow::test::tools_of(asked);
   winnow::chat::Input input;
   input.messages = messages;
   input.tools = tools;
@@ -122,8 +116,7 @@ Json opened(const Json& asked) {
   const auto tokens = asked.at("tokens").get<std::vector<std::string>>();
   const auto has_token = [&](const std::string& token) { return std::ranges::find(tokens, token) != tokens.end(); };
   const auto out = winnow::chat::open_template("file", asked.at("open"), "<s>", "</s>", has_token);
-  std::vector<winnow::Message> messages;
-  for (const auto& message : asked.at("messages")) messages.push_back(message_of(message));
+  const auto messages = winnow::test::messages_of(asked);
   winnow::chat::Input input;
   input.messages = messages;
   if (!asked.at("opens_answer").get<bool>()) input.ending = winnow::chat::Ending::nothing;

@@ -39,13 +39,8 @@ Source source_of(const std::string& text, const winnow::model::Vocab& vocab, con
 }
 
 Json by_winnow(const winnow::chat::Template& source, const winnow::model::Vocab& vocab, const Json& asked) {
-  std::vector<winnow::Message> messages;
-  for (const auto& message : asked.at("messages")) messages.push_back(winnow::test::message_of(message));
-  std::vector<winnow::chat::Tool> tools;
-  for (const auto& tool : asked.at("tools")) {
-    const auto& function = tool.at("function");
-    tools.push_back({function.at("name"), function.at("description"), function.at("parameters").dump()});
-  }
+  const auto messages = winnow::test::messages_of(asked);
+  const auto tools = winnow::test::tools_of(asked);
   winnow::chat::Input input;
   input.messages = messages;
   input.tools = tools;
