@@ -83,7 +83,8 @@ int main(int argc, char** argv) {
   std::optional<Source> source;  // several lines have the same
   for (std::string line; std::getline(std::cin, line);) {
     const auto asked = Json::parse(line);
-    if (!source || source->text != asked.at("template")) source = source_of(asked.at("template"), vocab, model.get());
+    const auto text = asked.at("template").get<std::string>();
+    if (!source || source->text != text) source = source_of(text, vocab, model.get());
     const Json out = {
         {"winnow", tried([&] { return by_winnow(source->by_winnow, vocab, asked); })},
         {"llama", tried([&] { return by_llama(source->by_llama.get(), llama_model_get_vocab(model.get()), asked); })}};

@@ -17,8 +17,10 @@ extern "C" int LLVMFuzzerTestOneInput(const char* data, std::size_t size);
 
 namespace {
 
+/// Of one seed, at most, and of all seeds together.
 constexpr int kCuts = 8;
 constexpr int kChanges = 32;
+constexpr int kInputs = 1200;
 
 void run(const std::string& input) { LLVMFuzzerTestOneInput(input.data(), input.size()); }
 
@@ -27,10 +29,11 @@ std::string read(const std::filesystem::path& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-void run_around(const std::string& seed, std::minstd_rand& random) {
+void run_around(const std::string& seed, int inputs, std::minstd_rand& random) {
   run(seed);
-  for (int i = 0; i < kCuts && !seed.empty(); ++i) run(seed.substr(0, random() % seed.size()));
-  for (int i = 0; i < kChanges && !seed.empty(); ++i) {
+  const int cuts = std::min(kCuts, inputs / 4);
+  for (int i = 0; i < cuts && !seed.empty(); ++i) run(seed.substr(0, random() % seed.size()));
+  for (int i = 0; i < std::min(kChanges, inputs - cuts) && !seed.empty(); ++i) {
     std::string changed = seed;
     changed[random() % changed.size()] = static_cast<char>(random());
     run(changed);
@@ -46,7 +49,8 @@ int main() {
   for (const auto& entry : std::filesystem::directory_iterator(folder.path())) seeds.push_back(entry.path());
   std::sort(seeds.begin(), seeds.end());
   std::minstd_rand random;
-  for (const auto& seed : seeds) run_around(read(seed), random);
+  const int inputs = kInputs / std::max(1, static_cast<int>(seeds.size()));
+  for (const auto& seed : seeds) run_around(read(seed), inputs, random);
   std::printf("%zu seeds\n", seeds.size());
   return seeds.empty() ? 1 : 0;
 }
