@@ -7,6 +7,7 @@
 
 #include <dnnl.hpp>
 #include <string>
+#include <utility>
 
 #include "base/check_memory.h"
 #include "base/cpu.h"
@@ -83,7 +84,7 @@ const char* Bf16Kernel::library() {
   return name.c_str();
 }
 
-std::unique_ptr<Bf16Kernel> Bf16Kernel::make(const Shape& shape) {
+std::unique_ptr<Bf16Kernel> Bf16Kernel::try_to_make(const Shape& shape) {
   constexpr std::size_t kCode = std::size_t{8} << 20U;  // oneDNN writes its code to where it may have got no memory
   check_memory(kCode, "the code of a product in bf16");
   const OneThread one;  // a primitive is cut into as many parts as there are threads when it is made
@@ -93,9 +94,16 @@ std::unique_ptr<Bf16Kernel> Bf16Kernel::make(const Shape& shape) {
     // What the library cannot do well it does by plain loops, a thousand times slower.
     if (std::string(description.impl_info_str()).rfind("brg", 0) != 0) return nullptr;
     return std::unique_ptr<Bf16Kernel>(new Bf16Kernel(std::make_unique<Impl>(description)));
-  } catch (const dnnl::error&) {
+  } catch (const dnnl::error& error) {
+    if (error.status == dnnl_out_of_memory) throw MemoryError("oneDNN has no memory for a product in bf16", kCode);
     return nullptr;
   }
+}
+
+/// Where memory is short for a moment, the library may take that for a product that it has no kernel for.
+std::unique_ptr<Bf16Kernel> Bf16Kernel::make(const Shape& shape) {
+  auto first = try_to_make(shape);
+  return first == nullptr ? try_to_make(shape) : std::move(first);
 }
 
 Bf16Kernel::Bf16Kernel(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}

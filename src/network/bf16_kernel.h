@@ -24,7 +24,7 @@ class Bf16Kernel {
   /// `oneDNN 2.6.3`, or `no oneDNN`.
   static const char* library();
 
-  /// Null: there is no fast kernel for that.
+  /// Null: there is no fast kernel for that. Throws MemoryError and std::bad_alloc.
   static std::unique_ptr<Bf16Kernel> make(const Shape& shape);
   ~Bf16Kernel();
 
@@ -36,6 +36,7 @@ class Bf16Kernel {
  private:
   struct Impl;
   explicit Bf16Kernel(std::unique_ptr<Impl> impl);
+  static std::unique_ptr<Bf16Kernel> try_to_make(const Shape& shape);
   std::unique_ptr<Impl> impl_;
 };
 
