@@ -51,6 +51,46 @@ REQUESTS = {
     ("winnow.documents", "elements"): lambda n: chat(winnow={"documents": ["a"] * n}),
     ("tags", "elements"): lambda n: (DOCUMENTS, {"name": "a", "text": "b", "tags": ["x"] * n}),
 }
+def said(**fields):
+    return chat(messages=[{"role": "user", "content": "hi"}, {"role": "assistant", "content": "yes", **fields}, {"role": "user", "content": "and?"}])
+
+
+def call_of(arguments):
+    return {"id": "c", "type": "function", "function": {"name": "f", "arguments": json.dumps({"x": arguments})}}
+
+
+def blocks(role, *content):
+    return MESSAGES, {"messages": [{"role": "user", "content": "hi"}, {"role": role, "content": content}], "max_tokens": 1}
+
+
+def items(*more):
+    return RESPONSES, {"input": [{"role": "user", "content": "hi"}, *more], "max_output_tokens": 0}
+
+
+# Requests with a text of this conversation, which may be as large as the body.
+TEXTS = {
+    "content": lambda text: message(content=text),
+    "part": lambda text: message(content=[{"type": "text", "text": text}]),
+    "reasoning": lambda text: said(reasoning=text),
+    "reasoning_content": lambda text: said(reasoning_content=text),
+    "arguments": lambda text: said(tool_calls=[call_of(text)]),
+    "system": lambda text: (MESSAGES, {**blocks("user", {"type": "text", "text": "so"})[1], "system": [{"type": "text", "text": text}]}),
+    "system text": lambda text: (MESSAGES, {**blocks("user", {"type": "text", "text": "so"})[1], "system": text}),
+    "text of messages": lambda text: (MESSAGES, {"messages": [{"role": "user", "content": text}, {"role": "assistant", "content": text}], "max_tokens": 1}),
+    "text block": lambda text: blocks("assistant", {"type": "text", "text": text}),
+    "thinking block": lambda text: blocks("assistant", {"type": "thinking", "thinking": text, "signature": text}, {"type": "text", "text": "so"}),
+    "tool_use block": lambda text: blocks("assistant", {"type": "tool_use", "id": "c", "name": "f", "input": {"x": text}}),
+    "tool_result block": lambda text: blocks("user", {"type": "tool_result", "tool_use_id": "c", "content": text}),
+    "tool_result blocks": lambda text: blocks("user", {"type": "tool_result", "tool_use_id": "c", "content": [{"type": "text", "text": text}]}),
+    "input": lambda text: (RESPONSES, {"input": text, "max_output_tokens": 0}),
+    "text item": lambda text: items({"role": "user", "content": text}),
+    "instructions": lambda text: (RESPONSES, {**items()[1], "instructions": text}),
+    "message item": lambda text: items({"role": "assistant", "content": [{"type": "output_text", "text": text}]}),
+    "reasoning item": lambda text: items({"type": "reasoning", "summary": [], "content": [{"type": "reasoning_text", "text": text}], "encrypted_content": text}),
+    "function_call item": lambda text: items({"type": "function_call", "call_id": "c", "name": "f", "arguments": json.dumps({"x": text})}),
+    "function_call_output item": lambda text: items({"type": "function_call_output", "call_id": "c", "output": text}),
+    "function_call_output parts": lambda text: items({"type": "function_call_output", "call_id": "c", "output": [{"type": "input_text", "text": text}]}),
+}
 # Fields without a row of their own.
 OTHERS = [
     ("bytes", "stop", lambda n: chat(stop="x" * n)),
@@ -98,6 +138,13 @@ def test_each_limit_is_kept_to(server, limits):
         request = REQUESTS[field, unit]
         assert not is_too_large(server, request(min(most, 250) if unit == "members" else most), most, unit), field
         assert is_too_large(server, request(most + 1), most, unit), field
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_texts_of_a_conversation_may_be_large(server, name):
+    """Whatever else may be wrong with it."""
+    _, reply = server.post(*TEXTS[name]("some words " * 2000))
+    assert "at most" not in json.dumps(reply.get("error")), reply
 
 
 @pytest.mark.parametrize("unit, name, request_of", OTHERS, ids=[f"{name}-{unit}" for unit, name, _ in OTHERS])

@@ -23,12 +23,12 @@ constexpr const char* kThoseRead = "winnow reads text, thinking, tool_use and to
   throw FieldError(block.path("type"), fmt::format("{} is {}: {}", block.path("type"), brief(type), kThoseRead));
 }
 
-/// Calls `read` with the fields of each block and its kind; for a plain text, with what would be its block.
+/// Calls `read` with the fields of each block and its kind; a plain text is read as a list of one block.
 template <class Read>
 void read_blocks(const Json& content, const std::string& path, const Read& read) {
   if (content.is_string()) {
     const Json block{{"type", "text"}, {"text", content}};
-    Fields fields(block, path + ".");
+    Fields fields(block, path + "[0].");
     return read(fields, "text");
   }
   if (!content.is_array()) throw FieldError(path, path + " must be a string, or a list of blocks");

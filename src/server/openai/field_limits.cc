@@ -25,6 +25,8 @@ constexpr std::array kLimits{
     FieldLimit{"messages[].content[].thinking", kBytes, kWholeBody},
     FieldLimit{"messages[].content[].content", kBytes, kWholeBody},
     FieldLimit{"messages[].content[].content[].text", kBytes, kWholeBody},
+    FieldLimit{"messages[].reasoning", kBytes, kWholeBody},
+    FieldLimit{"messages[].reasoning_content", kBytes, kWholeBody},
     FieldLimit{"messages[].tool_calls", kElements, 128},
     FieldLimit{"messages[].tool_calls[].function.arguments", kBytes, kWholeBody},
     FieldLimit{"input", kBytes, kWholeBody},
