@@ -20,7 +20,7 @@ namespace {
 void add_model_option(CLI::App& command, CommonOptions& o) { add_model_options(command, o.model, "GGUF model"); }
 
 CLI::Option* add_special_option(CLI::App& command, CommonArguments& a) {
-  return command.add_flag("--special", a.special, "control tokens in the text are tokens");
+  return command.add_flag("--special", a.special, "names of control tokens in the text become control tokens");
 }
 
 void add_prompt_options(CLI::App& command, CommonArguments& a, CommonOptions& o) {
@@ -38,19 +38,19 @@ CLI::Option* add_kv_type_option(CLI::App& command, CommonArguments& a) {
 
 void add_cache_options(CLI::App& command, CommonArguments& a) {
   for (auto* const option :
-       {command.add_option("--kv", a.kv,
-                           "method: full, auto, snapkv:window=16, …, as winnow methods lists them (default: full; with "
-                           "--budget: auto)"),
+       {command.add_option(
+            "--kv", a.kv,
+            "method and its options, such as auto or snapkv:window=16; winnow methods lists them (default: full; "
+            "with --budget: auto)"),
         command.add_option("--budget", a.budget,
-                           "what may stay: entries per KV head (512), a share (10%), bytes (64MiB)"),
+                           "how much may be kept: entries per KV head (512), a share (10%), bytes (64MiB)"),
         add_kv_type_option(command, a)})
     a.not_with_load.push_back(option);
 }
 
 void add_load_option(CLI::App& command, CommonOptions& o) {
-  command.add_option(
-      "--load-kv", o.load_kv,
-      "go on from this file, which run --save-kv or a chat's /save has written, instead of reading a text");
+  command.add_option("--load-kv", o.load_kv,
+                     "go on from a file of run --save-kv or of a chat's /save, instead of reading a text");
 }
 
 void add_generation_options(CLI::App& command, CommonArguments& a, CommonOptions& o) {
@@ -59,19 +59,19 @@ void add_generation_options(CLI::App& command, CommonArguments& a, CommonOptions
   auto& s = a.sampling;
   s.seed = command.add_option("--seed", g.sampling.seed, "seed of the sampler");
   s.temperature = command.add_option("--temp", g.sampling.temperature, "temperature, 0: greedy");
-  s.top_k = command.add_option("--top-k", g.sampling.top_k, "sample from the k most probable, 0: all");
-  s.top_p = command.add_option("--top-p", g.sampling.top_p, "sample from the most probable that make up p");
-  s.min_p =
-      command.add_option("--min-p", g.sampling.min_p, "sample from those at least this share as probable as the best");
+  s.top_k = command.add_option("--top-k", g.sampling.top_k, "sample from the k most probable tokens, 0: all");
+  s.top_p = command.add_option("--top-p", g.sampling.top_p, "sample from the most probable tokens that add up to p");
+  s.min_p = command.add_option("--min-p", g.sampling.min_p,
+                               "sample from tokens with at least this share of the best one's probability");
   s.repeat_penalty = command.add_option("--repeat-penalty", g.sampling.repeat_penalty,
-                                        "divides the logits of tokens that the prompt or the answer has, 1: off");
+                                        "divide the logits of tokens that the prompt or the answer has, 1: off");
   command.add_option("--stop", g.stop, "text that ends the answer; may be given several times");
   command.add_flag("--ignore-eos", a.ignore_eos, "go on after the end of the answer");
 }
 
 void add_calibration_option(CLI::App& command, CommonOptions& o) {
   command.add_option("--calibration", o.session.calibration,
-                     "what winnow calibrate has written for the model, for methods that need it");
+                     "file of winnow calibrate for the model; some methods need it");
 }
 
 /// Whether an option only says what a saved conversation says, too.
@@ -135,7 +135,7 @@ void add_machine_options(CLI::App& command, CommonArguments& a, CommonOptions& o
       "--rope-scaling", o.loading.rope_scaling,
       "none, linear:FACTOR, yarn:FACTOR[:TRAINED_CONTEXT], longrope:short or longrope:long (default: the file's)");
   command.add_option("--chat-template", a.chat_template,
-                     "a file with a chat template in Jinja (default: the template of the model's file)");
+                     "file with a chat template in Jinja (default: the template of the model's file)");
   command.add_flag("-v,--verbose", a.verbose, "say more on stderr");
   command.add_flag("-q,--quiet", o.quiet, "only errors on stderr");
 }

@@ -16,9 +16,9 @@ void add_cache_lists(CLI::App& command, CacheLists& lists) {
   const auto* const unnamed = lists.kv.empty() ? " (default: full; with --budget: auto)" : "";
   as_list(command.add_option("--kv", lists.kv, fmt::format("methods: full, auto, snapkv:window=16, …{}", unnamed)),
           kWords);
-  as_split_list(
-      command.add_option("--budget", lists.budgets, "what may stay, for each method that needs one: 512, 10%, 64MiB"),
-      kWords);
+  as_split_list(command.add_option("--budget", lists.budgets,
+                                   "how much may be kept, for each method that needs one: 512, 10%, 64MiB"),
+                kWords);
   as_split_list(command.add_option("--kv-type", lists.kv_types, "f32, f16, bf16, q8_0 or q4_0, or KEY/VALUE"), kWords);
 }
 

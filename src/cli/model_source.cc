@@ -40,11 +40,11 @@ void add_model_options(CLI::App& command, ModelSource& model, const std::string&
 void add_hub_options(CLI::App& command, ModelSource& model) {
   command
       .add_option(std::string(kLong), model.hub,
-                  fmt::format("{} USER/REPO[:QUANT] for short: a model of the hub (Hugging Face), downloaded to its "
-                              "cache (without a quant: Q4_K_M, Q8_0 or the first)",
+                  fmt::format("or {}: a model of Hugging Face, downloaded to the hub's cache (without QUANT: Q4_K_M, "
+                              "else Q8_0, else the first)",
                               kShort))
       ->type_name("USER/REPO[:QUANT]");
-  command.add_flag("--offline", model.offline, fmt::format("with {}: use no network, only the hub's cache", kShort));
+  command.add_flag("--offline", model.offline, fmt::format("with {}: use the hub's cache and no network", kShort));
 }
 
 std::string spelled_out(const std::string& word) {

@@ -74,7 +74,7 @@ void add_calibrate(CLI::App& app) {
       app.add_subcommand("calibrate", "find out from a text of your own what kvzap and triattention go by");
   const auto a = std::make_shared<CalibrateArguments>();
   command->add_option("MODEL", a->options.model.file, "GGUF model; with -hf there is only TEXT");
-  command->add_option("TEXT", a->options.file, "what the model will read is like this text; - for stdin");
+  command->add_option("TEXT", a->options.file, "text like those that the model will read; - for stdin");
   add_hub_options(*command, a->options.model);
   command->add_option("-o,--output", a->output, "the file to write, for --calibration")->required();
   command->add_option("--tokens", a->calibrate.tokens, "tokens that are read, in passages spread over the text")

@@ -38,8 +38,7 @@ void add_chat(CLI::App& app) {
   chat->footer(
       "Lines are read from stdin; on a terminal they are edited and remembered, and /help lists the commands.\n"
       "A method that evicts at every step takes positions=cache unless the spec says otherwise, so that a conversation "
-      "may go on without "
-      "end. A method that evicts once compresses each turn when it ends, by the same budget.\n"
+      "may go on without end. A method that evicts once compresses each turn when it ends, by the same budget.\n"
       "Examples:\n  winnow chat -m model.gguf -f long.txt --kv h2o --budget 1024\n  winnow chat -m model.gguf "
       "--load-kv long.kv");
   chat->callback([raw] { chat_command(checked_chat(*raw)); });

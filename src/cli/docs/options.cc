@@ -41,7 +41,7 @@ std::vector<std::string> DocumentChoice::names_in(const DocumentStore& store) co
 }
 
 void add_choice_options(CLI::App& command, DocumentChoice& choice) {
-  command.add_option("--doc", choice.names, "a document; may be given several times, and its place counts")
+  command.add_option("--doc", choice.names, "a document; may be given several times, and the order counts")
       ->allow_extra_args(true);
   command.add_option("--tag", choice.tags, "all documents with this tag")->allow_extra_args(false);
   command.add_flag("--all", choice.all, "all documents");

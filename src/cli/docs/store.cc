@@ -138,11 +138,11 @@ void add_docs_store(CLI::App& docs) {
   const auto a = std::make_shared<StoreArguments>();
   const auto json = [&](CLI::App& command) { command.add_flag("--json", a->json, "as JSON"); };
 
-  auto& list_command = add_command(docs, "list", "say which documents there are", a, list_documents);
+  auto& list_command = add_command(docs, "list", "list the documents", a, list_documents);
   list_command.add_option("--tag", a->tag, "only those with this tag");
   json(list_command);
 
-  auto& show_command = add_command(docs, "show", "say what is known of a document", a, show_document);
+  auto& show_command = add_command(docs, "show", "describe a document", a, show_document);
   show_command.add_option("NAME", a->names, "the document")->required()->expected(1);
   json(show_command);
 
@@ -161,7 +161,7 @@ void add_docs_store(CLI::App& docs) {
 
   auto& import_command = add_command(docs, "import", "add a document that was exported", a, import);
   import_command.add_option("FILE", a->file, "what docs export has written")->required();
-  import_command.add_option("--name", a->as, "call it so (default: as it was called)");
+  import_command.add_option("--name", a->as, "its new name (default: its old one)");
   json(import_command);
 
   auto& gc_command = add_command(docs, "gc", "remove what was not used for the longest time", a, gc);

@@ -65,8 +65,7 @@ void add_inspect(CLI::App& app) {
   auto* const path =
       command->add_option("FILE", a->path, "GGUF model, or a cache that run --save-kv or a chat's /save has written");
   command->add_flag("--json", a->json, "as JSON");
-  auto* const kept =
-      command->add_option("--kept", a->kept.file, "what run --dump-kept has written: show it layer by layer");
+  auto* const kept = command->add_option("--kept", a->kept.file, "file of run --dump-kept: show it layer by layer");
   auto* const text =
       command->add_option("--text", a->kept.text, "with --kept: list the passages of this text that most heads keep");
   add_model_options(*command, a->kept.model, "with --text: the model that has read it");

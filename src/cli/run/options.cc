@@ -30,7 +30,8 @@ void add_own_options(CLI::App& run, RawRun& r) {
   const auto settled = [&r](CLI::Option* option) { r.common.not_with_load.push_back(option); };
   run.get_option("--file")->description("text to read, - for stdin (default: what is piped to winnow run)");
   run.add_option("-p,--prompt", r.options.questions, "question about the text; several are asked of the same text");
-  settled(run.add_option("--protocol", r.protocol, "compress after or before the question is seen")
+  settled(run.add_option("--protocol", r.protocol,
+                         "compress after (question-aware) or before (question-agnostic) the question is seen")
               ->check(CLI::IsMember({"question-aware", "question-agnostic"})));
   run.add_option("--dump-kept", r.options.dump_kept, "write the positions that were kept to this file");
   settled(
@@ -38,16 +39,18 @@ void add_own_options(CLI::App& run, RawRun& r) {
                      "write what is kept of the text to this file, for --load-kv; with -p of the question, too, unless "
                      "--protocol question-agnostic is given"));
   run.add_option("--logprobs", r.options.generate.logprobs,
-                 "with --json: log probabilities of each token and of the K best (default: none)")
+                 "with --json: log probabilities of each token and of the K best ones (default: none)")
       ->check(counts_from(0));
-  settled(run.add_flag("--dry-run", r.options.dry_run, "only say what it would take"));
-  settled(run.add_option("--jsonl", r.options.jsonl, "many prompts: one JSON object a line with text and question"));
-  run.add_option("-o,--output", r.options.output,
-                 "with --jsonl: answers are appended here, one JSON object a line; what it has is not answered again");
+  settled(run.add_flag("--dry-run", r.options.dry_run, "only say how much memory and time the run would take"));
+  settled(run.add_option("--jsonl", r.options.jsonl,
+                         "file of many prompts: one JSON object a line with text and question"));
+  run.add_option(
+      "-o,--output", r.options.output,
+      "with --jsonl: append answers to this file, one JSON object a line; prompts that are answered there are skipped");
   run.add_option("--parallel", r.options.parallel, "with --jsonl: prompts that are answered at a time")
       ->check(counts_from(1))
       ->capture_default_str();
-  run.add_option("--grammar", r.grammar, "a file with what answers may be: a grammar in llama.cpp's notation (GBNF)");
+  run.add_option("--grammar", r.grammar, "file with a grammar that answers follow, in llama.cpp's notation (GBNF)");
   run.add_flag("--json", r.options.json, "one JSON object on stdout");
 }
 

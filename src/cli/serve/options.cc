@@ -24,8 +24,8 @@ namespace {
 constexpr int kAnswerTokens = 1024;
 
 constexpr const char* kStoreForm =
-    "a folder, or redis[s]://[[USER][:PASSWORD]@]HOST[:PORT][/DATABASE], where WINNOW_REDIS_PASSWORD may have the "
-    "password (default: nowhere)";
+    "a folder, or redis[s]://[[USER][:PASSWORD]@]HOST[:PORT][/DATABASE], with the password better in "
+    "WINNOW_REDIS_PASSWORD (default: nowhere)";
 
 /// What CLI11 fills in before it can be checked.
 struct RawServe {
@@ -51,7 +51,7 @@ void add_network_options(CLI::App& serve, RawServe& r) {
   serve.add_option("--port", server.port, "port (default: 8080; 0: any that is free)")->check(whole_number(0, 65535));
   serve.add_option("--api-key", r.keys, "key that clients must send; may be given several times")
       ->envname("WINNOW_API_KEY");
-  serve.add_option("--api-key-file", r.key_file, "file with a key on each line, or NAME:KEY; logs have the name");
+  serve.add_option("--api-key-file", r.key_file, "file with a key on each line, or NAME:KEY; the log has the name");
   serve.add_option("--tls-cert", r.tls_cert, "speak TLS with the certificate in this file (PEM, with its chain)");
   serve.add_option("--tls-key", r.tls_key, "key of that certificate (PEM, without a password)");
   serve.add_option("--cors-origin", server.origins,
@@ -75,8 +75,9 @@ void add_store_options(CLI::App& serve, RawServe& r) {
 
 void add_load_options(CLI::App& serve, RawServe& r) {
   auto& engine = r.options.server.engine;
-  serve.add_option("--memory", r.memory,
-                   "what requests may take together, without the weights: 4GiB (default: 80 % of what is there)");
+  serve.add_option(
+      "--memory", r.memory,
+      "memory that all requests may take together, without the weights: 4GiB (default: 80 % of what is free)");
   serve.add_option("--prefix-memory", r.prefix_memory,
                    "the part of --memory that keeps texts for later questions: 512MiB (default: a tenth; 0: none)");
   serve.add_option("--parallel", engine.scheduler.parallel, "requests at a time, others wait")->check(counts_from(1));
@@ -94,7 +95,9 @@ void add_load_options(CLI::App& serve, RawServe& r) {
 }
 
 void add_request_options(CLI::App& serve, RawServe& r) {
-  serve.add_option("--protocol", r.protocol, "compress after or before the last question is seen")
+  serve
+      .add_option("--protocol", r.protocol,
+                  "compress after (question-aware) or before (question-agnostic) the last question is seen")
       ->check(CLI::IsMember({"question-aware", "question-agnostic"}));
   serve
       .add_option("--context", r.options.server.defaults.context,
@@ -175,7 +178,7 @@ ServeOptions checked_serve(RawServe& r) {
 }  // namespace
 
 void add_serve(CLI::App& app) {
-  auto* const serve = app.add_subcommand("serve", "answer requests over HTTP, as OpenAI's servers do");
+  auto* const serve = app.add_subcommand("serve", "answer requests over HTTP, by OpenAI's and Anthropic's APIs");
   const auto raw = std::make_shared<RawServe>();
   raw->options.generate.max_tokens = kAnswerTokens;
   raw->options.generate.sampling = usual_sampling();
@@ -187,7 +190,8 @@ void add_serve(CLI::App& app) {
   add_load_options(*serve, *raw);
   add_store_options(*serve, *raw);
   serve->footer(
-      "What a request does not say is taken from the options. It may choose its own method and budget:\n"
+      "The base URL of clients is http://127.0.0.1:8080/v1 for OpenAI's API, http://127.0.0.1:8080 for Anthropic's.\n"
+      "The options apply if a request does not say otherwise. It may choose its own method and budget:\n"
       "  {\"messages\": [...], \"winnow\": {\"kv\": \"snapkv\", \"budget\": \"10%\"}}\n"
       "Example:\n  winnow serve -m model.gguf --kv ada-snapkv --budget 512 --memory 4GiB");
   serve->callback([raw] { serve_command(checked_serve(*raw)); });
