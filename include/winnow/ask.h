@@ -52,7 +52,7 @@ class WINNOW_EXPORT AskSpec {
 /// All methods of asking with their options.
 WINNOW_EXPORT std::vector<MethodInfo> list_ask_methods();
 
-/// What to do about a document whose keys and values cannot be read when they are needed: its store is gone, somebody
+/// How to treat a document whose keys and values cannot be read when they are needed: its store is gone, somebody
 /// has removed it, a block is damaged.
 enum class UnreadableDocument : std::uint8_t {
   is_an_error,
@@ -70,7 +70,7 @@ struct WINNOW_EXPORT AskOptions {
   void check() const;
 };
 
-/// What a stage of asking took.
+/// Time that a stage of asking took.
 struct AskStage {
   std::string name;  ///< "recompute" (documents that could not be read), "question", "select", "assemble", "answer"
                      ///< (the question once more), "prefill"
@@ -81,7 +81,7 @@ struct AskStage {
 struct RecomputedDocument {
   int index = 0;    ///< among those that were asked about
   std::string why;  ///< one sentence
-  /// What was used in its stead, also for the next question; must not outlive the session.
+  /// The document that was used in its stead, also for the next question; must not outlive the session.
   std::shared_ptr<const documents::Document> document;
 };
 

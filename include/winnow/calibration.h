@@ -18,7 +18,7 @@ struct WINNOW_EXPORT CalibrateOptions {
   void check() const;
 };
 
-/// What was read, and how well it can be predicted.
+/// Amount of text that was read, and how well scores can be predicted.
 struct Calibrated {
   int tokens = 0;
   int passages = 0;

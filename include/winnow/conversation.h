@@ -58,7 +58,7 @@ struct WINNOW_EXPORT Conversation {
 /// The text of a prompt, with its system message, before its question.
 WINNOW_EXPORT Conversation before_question(const PromptText& prompt);
 
-/// What a sequence has read: the words, and their tokens as they came.
+/// Everything that a sequence has read: the words, and their tokens as they came.
 struct Transcript {
   Conversation conversation;
   std::vector<Token> tokens;  ///< those beyond what the sequence's cache has seen are read next
@@ -67,7 +67,7 @@ struct Transcript {
 /// Whether a template puts the earlier messages as it did when they were the last.
 enum class Past : std::uint8_t { unchanged, rewritten };
 
-/// What a question adds to a conversation.
+/// Tokens that a question adds to a conversation.
 struct Turn {
   std::vector<Token> tokens;  ///< from the end of what has been read to where the next answer begins
   Past past = Past::unchanged;

@@ -16,10 +16,10 @@ struct TypeShare {
   std::size_t bytes = 0;
 };
 
-/// What a GGUF file is, and whether winnow runs it.
+/// Description of a GGUF file, and whether winnow runs it.
 struct ModelDescription {
-  /// What Model::info() would be. Where winnow does not run the file, what its keys say as far as they are those that
-  /// most architectures have, and without `layers`; 0 and empty: the file does not say.
+  /// The value that Model::info() would have. Where winnow does not run the file, what its keys say as far as they are
+  /// those that most architectures have, and without `layers`; 0 and empty: the file does not say.
   ModelInfo info;
   int parts = 1;                      ///< files that the model consists of
   std::size_t file_bytes = 0;         ///< of all parts; of the first one where winnow does not run the model

@@ -22,7 +22,7 @@ namespace documents {
 class Document;
 }  // namespace documents
 
-/// What a store knows of a document.
+/// Description of a document in a store.
 struct DocumentInfo {
   using Time = std::chrono::system_clock::time_point;
 
@@ -47,7 +47,7 @@ struct NewDocument {
   DocumentText text;
 };
 
-/// What adding a document came to.
+/// Result of adding a document.
 struct AddedDocument {
   enum class Outcome : std::uint8_t {
     added,      ///< the name is new
@@ -61,7 +61,7 @@ struct AddedDocument {
   double store_ms = 0;  ///< until it was on the disk
 };
 
-/// What verify() has found wrong.
+/// Faults that verify() has found.
 struct DocumentDamage {
   std::string name;  ///< empty: no document's in particular
   std::string what;  ///< one sentence
@@ -84,7 +84,7 @@ class WINNOW_EXPORT UnknownDocument : public InputError {
   using InputError::InputError;
 };
 
-/// What to do where there is no store yet.
+/// How to open a store that is not there yet.
 enum class MissingStore : std::uint8_t { is_created, is_an_error };
 
 /// Throws what DocumentStore::import_from() would throw for the file and the name (empty: its own), for those who make

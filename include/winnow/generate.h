@@ -43,7 +43,7 @@ struct ThinkingOptions {
   std::optional<int> most_tokens = {};  ///< after them the first of `ends` comes; none: it may be of any length
 };
 
-/// What an end-of-sequence token does. Where it is ignored, a grammar never lets it come.
+/// Effect of an end-of-sequence token. Where it is ignored, a grammar never lets it come.
 enum class EndOfSequence : std::uint8_t { stops, ignored };
 
 struct WINNOW_EXPORT GenerateOptions {
@@ -54,7 +54,7 @@ struct WINNOW_EXPORT GenerateOptions {
   EndOfSequence end = EndOfSequence::stops;
   int min_tokens = 0;  ///< before these, neither a token nor a stop text ends the answer
   int logprobs = 0;    ///< alternatives to report for each token; 0: none
-  /// What an answer may be: GBNF, llama.cpp's notation of grammars, with a rule `root`; empty: anything. The answer
+  /// Grammar of the answer: GBNF, llama.cpp's notation of grammars, with a rule `root`; empty: anything. The answer
   /// ends where nothing more is allowed. Log probabilities stay those of the model, as if all tokens were allowed.
   std::string grammar = {};
   /// Regular expressions (ECMAScript) that make the grammar lazy: anything may come before one of them is found. What

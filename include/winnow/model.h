@@ -49,7 +49,7 @@ struct WINNOW_EXPORT ModelInfo {
   /// The largest window of a layer; 0: none has one.
   int window() const;
   int window_layers() const;
-  /// Of an f16 cache of everything that so many tokens leave to be seen.
+  /// Bytes of an f16 cache of everything that so many tokens leave to be seen.
   std::size_t full_cache_bytes(int tokens) const;
 };
 
@@ -73,8 +73,8 @@ class WINNOW_EXPORT Model {
   /// A conversation from its beginning to where the next answer begins, or its text, ready for any question. Throws as
   /// above, and UsageError when it ends with an answer.
   std::vector<Token> tokenize(const Conversation& conversation) const;
-  /// What a question adds to a conversation that has been read. Where that ends with a question, its answer is left
-  /// empty. Throws InputError for a question that is too long, UsageError for a chat template that is not known.
+  /// Tokens that a question adds to a conversation that has been read. Where that ends with a question, its answer is
+  /// left empty. Throws InputError for a question that is too long, UsageError for a chat template that is not known.
   Turn turn(const Conversation& read, const std::string& question) const;
   /// Plain text without BOS, control names as text.
   std::vector<Token> tokenize(std::string_view text) const;
@@ -83,7 +83,7 @@ class WINNOW_EXPORT Model {
   std::string piece(Token token) const;
   /// Whether generation ends with this token.
   bool ends(Token token) const;
-  /// What tells this model from others: a hash of the whole file, or of all its parts. Computed at the first call, 0.3
+  /// Identity of this model: a hash of the whole file, or of all its parts. Computed at the first call, 0.3
   /// s for a GB that is in memory.
   std::uint64_t hash() const;
 

@@ -5,7 +5,7 @@
 
 namespace winnow {
 
-/// What a user may override of a model's file.
+/// Values of a model's file that a user may override.
 struct ModelOptions {
   float rope_freq_base = 0;  ///< 0: the file's
   /// Empty: the file's. `none`, `linear:FACTOR`, `yarn:FACTOR[:TRAINED_CONTEXT]`; `longrope:short` or `longrope:long`

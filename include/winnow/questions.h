@@ -13,7 +13,7 @@
 
 namespace winnow {
 
-/// What a method that compresses once has seen when it chooses what stays.
+/// Text that a method which compresses once has seen when it chooses the entries that stay.
 enum class Protocol : std::uint8_t {
   aware,     ///< the text and the question
   agnostic,  ///< the text alone

@@ -11,7 +11,7 @@
 
 namespace winnow {
 
-/// What a saved cache says of itself.
+/// Description of a saved cache.
 struct SavedInfo {
   std::string path;
   int version = 0;  ///< of the format

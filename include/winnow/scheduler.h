@@ -54,10 +54,10 @@ struct RequestEvents {
   std::function<void(RequestEnd)> on_end;
 };
 
-/// What is to be read, how it is kept, and what is generated after it.
+/// A text to be read, how it is kept, and what is generated after it.
 struct Request {
   std::vector<Token> text;  ///< read layer by layer, and compressed by `keep`
-  /// Of the text or its last stage, the last tokens that are the question, for methods that go by it; 0: not known.
+  /// Last tokens of the text, or of its last stage, that are the question, for methods that go by it; 0: not known.
   std::size_t asked = 0;
   /// Where the stages of the text end, ascending; the last one is its end. Each stage is compressed by itself: the
   /// first as a prompt, the others as Session::extend() and Session::compress() would one after another, and all by no
@@ -103,7 +103,7 @@ struct WINNOW_EXPORT SchedulerOptions {
   void check() const;
 };
 
-/// What has become of the texts of requests with a cache_salt.
+/// Use of stored texts by requests with a cache_salt.
 struct PrefixUse {
   std::uint64_t asked = 0;  ///< tokens of the texts of all of them that have begun
   std::uint64_t found = 0;  ///< those that were stored

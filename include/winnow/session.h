@@ -32,7 +32,7 @@ struct WINNOW_EXPORT CacheOptions {
   void check() const;
 };
 
-/// What a cache holds now.
+/// Contents of a cache now.
 struct CacheStats {
   double entries_per_head_mean = 0;  ///< as the next three, of the layers without a window, unless all have one
   int entries_min = 0;               ///< over layers and KV heads
@@ -74,7 +74,7 @@ class WINNOW_EXPORT Cache {
   std::unique_ptr<engine::Sequence> impl_;
 };
 
-/// What Cache::go_back() needs, and Session::compress().
+/// A state of a cache, for Cache::go_back() and Session::compress().
 struct CacheMark {
   int tokens_seen = 0;
   std::optional<Cache> copy;

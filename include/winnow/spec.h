@@ -58,7 +58,7 @@ class WINNOW_EXPORT Spec {
   std::shared_ptr<const policy::Method> method_;
 };
 
-/// How much of a cache may stay.
+/// The part of a cache that may be kept.
 class WINNOW_EXPORT Budget {
  public:
   enum class Unit : std::uint8_t {

@@ -3,7 +3,7 @@
 
 namespace winnow {
 
-/// What a token's text says about where words, sentences and lines end. Letters, digits, `_` and `-` of ASCII make
+/// Ends of words, sentences and lines, by the token's text. Letters, digits, `_` and `-` of ASCII make
 /// words, so that a number, a hexadecimal string and an identifier are one word each, in however many tokens.
 struct TokenClass {
   bool begins_in_word : 1 = false;  ///< its first byte belongs to a word

@@ -63,7 +63,7 @@ OpenDocument open(const Store& self, const std::string& name, const std::shared_
   return {name, store, session, std::move(document)};
 }
 
-/// What asking has come to: a dictionary as in `winnow docs ask --json`.
+/// Result of asking: a dictionary as in `winnow docs ask --json`.
 nb::object facts_of(const Asked& asked) {
   auto facts = documents::asked_json(asked);
   facts["document_tokens"] = asked.document_tokens;

@@ -6,8 +6,8 @@
 
 namespace winnow::python {
 
-/// What score() of a method in Python sees of one layer. Arrays are made when they are asked for, and belong to whoever
-/// has them. After score() has returned there is nothing to see: UsageError.
+/// The view of one layer for score() of a method in Python. Arrays are made when they are asked for, and belong to
+/// whoever has them. After score() has returned there is nothing to see: UsageError.
 class Layer {
  public:
   explicit Layer(const policy::LayerView& view) : view_(&view) {}

@@ -58,7 +58,7 @@ void check(const Mine& mine, int head, std::span<const float> scores) {
                                  negative, scores.size(), head));
 }
 
-/// What score() has returned as an array of f32. Throws UsageError for what is none, and another shape.
+/// The result of score() as an array of f32. Throws UsageError for what is none, and another shape.
 Scores scores_of(const Mine& mine, const nb::object& result, const LayerView& view) {
   const auto numpy = nb::module_::import_("numpy");
   const nb::object array = numpy.attr("asarray")(result);

@@ -27,7 +27,7 @@ struct SamplingArguments {
   CLI::Option* seed = nullptr;
 };
 
-/// What CLI11 fills in for the options of every command that answers, before it can be checked.
+/// Options as CLI11 fills them in, before they are checked: those of every command that answers.
 struct CommonArguments {
   std::string kv;                       ///< empty: as CacheChoice::parse() has it
   Protocol protocol = Protocol::aware;  ///< by which `--kv auto` goes; a command sets it before check_common()
@@ -49,21 +49,21 @@ struct CommonArguments {
 /// Adds the options to a command; both structures must outlive it.
 void add_common_options(CLI::App& command, CommonArguments& arguments, CommonOptions& options);
 
-/// Those of a command that reads texts and answers nothing: model, control tokens, how the cache is kept, machine.
+/// Adds the options of a command that only reads texts: model, control tokens, how the cache is kept, machine.
 void add_reading_options(CLI::App& command, CommonArguments& arguments, CommonOptions& options);
 
-/// Those of a command that answers from caches which were read before: model, the question's form, entries' type,
-/// generation, machine.
+/// Adds the options of a command that answers from caches which were read before: model, the question's form, entries'
+/// type, generation, machine.
 void add_asking_options(CLI::App& command, CommonArguments& arguments, CommonOptions& options);
 
-/// Those of a command whose requests bring their texts: model, control tokens, how the cache is kept, generation,
-/// machine.
+/// Adds the options of a command whose requests bring their texts: model, control tokens, how the cache is kept,
+/// generation, machine.
 void add_serving_options(CLI::App& command, CommonArguments& arguments, CommonOptions& options);
 
-/// Those of a command that measures: model and machine.
+/// Adds the options of a command that measures: model and machine.
 void add_measuring_options(CLI::App& command, CommonArguments& arguments, CommonOptions& options);
 
-/// Those of a command that computes: machine, positions, how much is said.
+/// Adds the options of a command that computes: machine, positions, how much is said.
 void add_machine_options(CLI::App& command, CommonArguments& arguments, CommonOptions& options);
 
 /// For a command that samples as the model's file says: its help says so. The options have usual_sampling().

@@ -26,7 +26,7 @@ void add_serve(CLI::App& app);
 /// Adds what `winnow eval` does with records that are there.
 void add_eval_reports(CLI::App& eval);
 
-/// What Ctrl-C does.
+/// Effect of Ctrl-C.
 enum class OnInterrupt : std::uint8_t {
   stops_then_ends,  ///< the first one stops what runs, the second ends the process
   stops,            ///< stops what runs

@@ -21,7 +21,7 @@ std::string read_file(const std::string& path);
 /// The same of a text for a model. Throws what check_text() throws, too.
 std::string read_text(const std::string& path);
 
-/// What --dump-kept writes.
+/// The kind of file that --dump-kept writes.
 inline constexpr FileKind kKeptFile{R"({"spec":)", "what --dump-kept writes"};
 
 /// Replaces a file in one step: what was there stays until all is written. Throws InputError (a full disk, no

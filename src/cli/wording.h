@@ -25,7 +25,7 @@ std::string duration(double seconds);
 /// Says on stderr that an answer was cut by -n, if it was.
 void say_if_cut(const Generation& generation);
 
-/// What may come next in a conversation, by the role of its last message.
+/// Says what may come next in a conversation, by the role of its last message.
 const char* where_it_ends(const Conversation& conversation);
 
 }  // namespace winnow::cli

@@ -27,7 +27,7 @@ namespace winnow::server {
 
 namespace {
 
-/// What is known of a request before it is answered, and is remembered afterwards.
+/// Facts about a request that are known before it is answered, and remembered afterwards.
 std::shared_ptr<FinishedRequest> finished_request(const AnswerPlan& plan, const std::string& key,
                                                   const Prompt& prompt) {
   auto tokens = prompt.text;

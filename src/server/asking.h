@@ -26,7 +26,7 @@
 
 namespace winnow::server {
 
-/// What requests for answers need; all outlive them.
+/// Parts of the server that requests for answers need; all outlive them.
 struct AskingRoom {
   std::shared_ptr<const Model> model;
   const ServerOptions& options;

@@ -23,7 +23,7 @@ namespace winnow::server {
 
 namespace {
 
-/// What one HTTP request has asked for.
+/// The engine's requests of one HTTP request.
 struct Group {
   std::string id;
   std::shared_ptr<AnswerListener> listener;
@@ -65,7 +65,7 @@ std::shared_ptr<const KeptPositions> kept_of(const Cache& cache) {
   return std::make_shared<const KeptPositions>(cache.kept(), cache.stats().tokens_seen);
 }
 
-/// Of a prompt, with those that its cache has seen.
+/// Tokens of a prompt, with those that its cache has seen.
 std::size_t tokens_of(const Request& request) {
   const int seen = request.cache ? request.cache->stats().tokens_seen : 0;
   return as_size(seen) + request.text.size() + request.question.size();
@@ -172,7 +172,7 @@ void EngineThread::Impl::check_room(const std::vector<Request>& more) const {
   if (limits.waiting_tokens) check_queue(more);
 }
 
-/// What comes when nothing waits may be of any length: it would never get in otherwise.
+/// A request that comes when nothing waits may be of any length: it would never get in otherwise.
 void EngineThread::Impl::check_queue(const std::vector<Request>& more) const {
   std::size_t waiting = 0;
   std::size_t tokens = 0;

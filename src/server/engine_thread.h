@@ -76,7 +76,7 @@ struct EngineState {
   int max_tokens = 0;  ///< of each answer
 };
 
-/// What the engine holds and has done.
+/// State and counters of the engine.
 struct EngineLoad {
   std::vector<EngineState> states;
   std::size_t promised = 0;  ///< bytes
@@ -105,12 +105,12 @@ class EngineThread {
 
   /// A new name for what one HTTP request asks for.
   Ticket new_ticket();
-  /// What it asks for, under the id that its client knows. Events that the requests bring are replaced.
+  /// Adds requests under the id that their client knows. Events that the requests bring are replaced.
   void add(Ticket ticket, std::vector<Request> requests, std::string id, std::shared_ptr<AnswerListener> listener);
   /// Drops what is left of it; its listener hears only of the ends of its prompts.
   void cancel(Ticket ticket);
 
-  /// What a request waits for has happened.
+  /// Tells that something happened for which a request waits.
   void wake();
 
   /// Requests that come from now on are refused.

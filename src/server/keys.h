@@ -21,7 +21,7 @@ class Keys {
   /// Whether a request has one of the keys (`Authorization: Bearer KEY` or `X-Api-Key: KEY`), or none is asked for. The
   /// time that it takes tells nothing about the keys but their lengths.
   bool allow(const HttpHead& head) const { return keys_.empty() || find(head) != nullptr; }
-  /// Whose request it is: the key that it has; empty where none is asked for.
+  /// The key of a request; empty where none is asked for.
   std::string owner_of(const HttpHead& head) const;
   /// The name of a request's key; empty where it has none that is known.
   std::string name_of(const HttpHead& head) const;

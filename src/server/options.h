@@ -17,7 +17,7 @@
 
 namespace winnow::server {
 
-/// What requests get where they do not say otherwise.
+/// Defaults of requests.
 struct RequestDefaults {
   CacheChoice keep;
   Protocol protocol = Protocol::aware;

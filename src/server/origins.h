@@ -17,7 +17,7 @@ class Origins {
 
   /// Whether a request comes from no page, or from one that may.
   bool allow(const HttpHead& head) const;
-  /// What tells the browser so.
+  /// Headers that tell the browser so.
   std::vector<Header> headers_for(const HttpHead& head) const;
   /// The answer to a browser that asks first (OPTIONS) for a page that may. The page may send any header: SDKs have
   /// many of their own, and none of them gives it more than it may do already.

@@ -9,7 +9,7 @@
 
 namespace winnow::server {
 
-/// What is known of a request when it has ended.
+/// Facts about a request that has ended.
 struct RequestRecord {
   std::string path = {};
   std::string id = {};      ///< that its client knows; empty: it was refused before it had one

@@ -57,7 +57,7 @@ class Site : public HttpHandler {
   int active() const { return active_; }
 
  private:
-  /// What tells of the server and its model.
+  /// Adds the routes that tell of the server and its model.
   void add_about();
   void add_now(const std::string& path, Access access, const std::function<HttpReply(const HttpHead&)>& reply);
   void add_text_route(const std::string& path, TextRoute route);

@@ -62,10 +62,10 @@ struct KeyRange {
   bool operator==(const KeyRange&) const = default;
 };
 
-/// What is done over the observed rows with the attention probabilities of each key.
+/// Reduction of each key's attention probabilities over the observed rows.
 enum class Reduction : std::uint8_t { sum, max };
 
-/// What the probabilities of a row are multiplied by before they are reduced.
+/// Factor of a row's probabilities before they are reduced.
 enum class RowScale : std::uint8_t {
   one,
   inverse_input,  ///< 1 over the Euclidean length of the row that its query, key and value are made of
@@ -74,7 +74,7 @@ enum class RowScale : std::uint8_t {
 /// Consecutive tokens of a prompt that attend to one another alone, each to all of its tile, by the softmax of q·k
 /// without scale, cap and sinks. They are counted from the prompt's first token; the last tile may be shorter.
 struct Tiles {
-  /// What a tile that is too short is made up with: nothing, or tokens whose queries and keys are zeros, as in kvpress.
+  /// Padding of a tile that is too short: nothing, or tokens whose queries and keys are zeros, as in kvpress.
   enum class Rest : std::uint8_t { nothing, zeros };
   int length = 0;
   int before = 0;  ///< first tokens that are in no tile
@@ -84,22 +84,22 @@ struct Tiles {
   bool operator==(const Tiles&) const = default;
 };
 
-/// What a method asks attention to record.
+/// Statistics that a method asks attention to record.
 struct Observe {
   ObservedRows rows;
   Reduction reduction = Reduction::sum;
-  /// What the logits of each of the last rows are multiplied by before the softmax that is recorded, first to last;
+  /// Factors of the logits of each of the last rows before the softmax that is recorded, first to last;
   /// empty: 1. The layer's output is that of the plain softmax. REQUIRES: kind last, reduction sum, as many as there
   /// are observed rows.
   std::vector<float> power = {};
-  /// What the probabilities of each of the last rows are multiplied by, first to last; empty: 1. REQUIRES: kind last,
+  /// Factors of the probabilities of each of the last rows, first to last; empty: 1. REQUIRES: kind last,
   /// as many as there are observed rows, above 0; no powers.
   std::vector<float> weight = {};
   RowScale scale = RowScale::one;
   /// Set: recorded is the attention within tiles, not that of the layer. REQUIRES: all rows, reduction sum.
   std::optional<Tiles> tiles = {};
 
-  /// Of an observed row of a prompt of n rows.
+  /// For an observed row of a prompt of n rows.
   float weight_of(int row, int n) const {
     return weight.empty() ? 1.0F : weight[weight.size() - static_cast<std::size_t>(n - row)];
   }
@@ -115,7 +115,7 @@ class WINNOW_EXPORT Observation {
   const Observe& what() const { return what_; }
   int query_heads() const { return query_heads_; }
   int size() const { return n_; }
-  /// Of another layer: as if nothing had been seen, with room for so many query heads.
+  /// Begins another layer: forgets everything, and makes room for so many query heads.
   void begin_layer(int query_heads) {
     query_heads_ = query_heads;
     values_.assign(static_cast<std::size_t>(query_heads) * static_cast<std::size_t>(n_), 0.0F);
@@ -154,7 +154,7 @@ class Observed {
 /// layers read the same keys, the rows of each of them, one layer after the other.
 class WINNOW_EXPORT QueryRows {
  public:
-  /// Of a prompt of n rows. There are none before the first begin_layer().
+  /// For a prompt of n rows. There are none before the first begin_layer().
   QueryRows(ObservedRows which, int n, int query_heads, int head_dim);
 
   const ObservedRows& which() const { return which_; }
@@ -168,7 +168,7 @@ class WINNOW_EXPORT QueryRows {
   int row(int r) const { return rows_[static_cast<std::size_t>(r) % rows_.size()]; }
   /// Its query of a query head, rotated to the row's position, [d].
   std::span<const float> query(int r, int head) const { return {queries_.data() + offset(r, head), dim_}; }
-  /// What attention gave for it, before the output projection, [d].
+  /// Output of attention for it, before the output projection, [d].
   std::span<const float> output(int r, int head) const { return {outputs_.data() + offset(r, head), dim_}; }
   /// Bytes of the rows of so many layers.
   static std::size_t bytes(const ObservedRows& which, int n, int query_heads, int head_dim, int layers);

@@ -45,7 +45,7 @@ struct QueryStatistics;
 struct StepView;
 class Scores;
 
-/// What a part may know of a layer before anything has been read.
+/// Facts about a layer that a part may use before anything has been read.
 struct LayerPrompt {
   int tokens = 0;
   int group = 1;     ///< query heads of a KV head
@@ -54,7 +54,7 @@ struct LayerPrompt {
   int question = 0;  ///< of the tokens, the last ones that are the question; 0: not known
 };
 
-/// What a part may look at when one layer of a prompt is done.
+/// Everything that a part may look at when one layer of a prompt is done.
 struct WINNOW_EXPORT LayerView {
   int layer = 0;   ///< among the layers that methods compress: those without a sliding window
   int layers = 0;  ///< of these
@@ -71,16 +71,16 @@ struct WINNOW_EXPORT LayerView {
   int question = 0;                          ///< as LayerPrompt::question
   int budget = 0;  ///< entries per KV head that are kept of a prompt, the mean over all layers; as Terms::budget
   const OutputLengths* output_lengths = nullptr;  ///< set for methods that ask for them when something is evicted
-  /// Of ReadingParts::query_rows; set for methods that have it when something of a prompt is evicted. What is
+  /// Rows of ReadingParts::query_rows; set for methods that have it when something of a prompt is evicted. What is
   /// compressed later than a prompt, such as a turn of a conversation, has none: its queries have read more than its
   /// keys.
   const attention::QueryRows* query_rows = nullptr;
-  /// What the session's calibration predicts of each entry, [H_kv][n]; set for methods that ask for it.
+  /// Scores of each entry that the session's calibration predicts, [H_kv][n]; set for methods that ask for it.
   const Scores* predicted = nullptr;
   const QueryStatistics* query_statistics = nullptr;  ///< of the session's calibration; set for methods that ask for it
 
   int tokens() const;
-  /// What was known of the layer before.
+  /// Facts about the layer that were known before.
   LayerPrompt prompt() const { return {tokens(), shape.group(), shape.head_dim, shape.kv_heads, question}; }
   /// Key of one token, decoded to f32 and rotated to the token's position, [head_dim].
   void key(int kv_head, int token, std::span<float> out) const;
@@ -115,7 +115,7 @@ struct OutputLengths {
   Scores euclidean;  ///< the root of the sum of squares
 };
 
-/// What a calibration knows of the queries of a layer, before RoPE.
+/// Statistics of a calibration on the queries of a layer, before RoPE.
 struct QueryStatistics {
   std::vector<float> mean;          ///< [H_q][d]
   std::vector<float> mean_lengths;  ///< [H_q][d / 2] of each pair of elements, in the order of Rope::pair()
@@ -129,7 +129,7 @@ struct AlwaysKept {
   int total() const { return sinks + recent; }
 };
 
-/// What is fixed for a layer of a sequence from when its prompt is compressed.
+/// Terms of a layer of a sequence that are fixed when its prompt is compressed.
 struct Terms {
   LayerPrompt prompt;
   int budget = 0;          ///< entries per KV head, the mean
@@ -166,12 +166,12 @@ using DrawPart = Part<void(const LayerView&, const Scores&, std::vector<std::vec
 /// Stores other vectors for kept entries, such as those of a merge with evicted ones: fills plan.values, and plan.keys
 /// and plan.merged_entries where keys are merged. Called only when something is evicted.
 using MergePart = Part<void(const LayerView&, const Scores&, const AlwaysKept&, cache::KeepPlan& plan)>;
-/// What the per-entry columns begin with, for all entries of the prompt, one Scores for each column. Where the prompt
+/// Initial values of the per-entry columns, for all entries of the prompt, one Scores for each column. Where the prompt
 /// fits into the budget, `always_kept` covers all of it, and the scores are 0.
 using StatePart = Part<std::vector<Scores>(const LayerView&, const Scores&, const AlwaysKept&)>;
-/// How many entries are always kept, however small the budget.
+/// Number of entries that are always kept, however small the budget.
 using LeastPart = Part<int(const LayerPrompt&)>;
-/// What is always kept when a prompt is cut to B entries.
+/// Entries that are always kept when a prompt is cut to B entries.
 using AlwaysKeptPart = Part<AlwaysKept(const LayerPrompt&, int budget)>;
 /// Which queries' attention is recorded.
 using ObservePart = Part<std::vector<attention::Observe>(const LayerPrompt&, int budget)>;
@@ -204,8 +204,8 @@ struct Replay {
   bool operator==(const Replay&) const = default;
 };
 
-/// What is read once more by all layers (the prompt is the first one's) when a prompt is cut to B entries; no passages:
-/// nothing is. Not called where everything is kept.
+/// Passages that are read once more by all layers (the prompt is the first one's) when a prompt is cut to B entries; no
+/// passages: nothing is. Not called where everything is kept.
 using ReplayPart = Part<Replay(const LayerPrompt&, int budget)>;
 
 /// The tokens that another method would generate after the prompt, each the likeliest one. The prompt is then read
@@ -216,19 +216,19 @@ struct Draft {
   int tokens = 0;                         ///< at most; the end of the text ends them, but the first is always there
 };
 
-/// What a per-step method does when attention has been seen: updates its columns, evicts down to the limit. Called for
-/// one KV head at a time, by several threads, or, where heads share one set, for all of them.
+/// The step of a per-step method after attention has been seen: updates its columns, evicts down to the limit. Called
+/// for one KV head at a time, by several threads, or, where heads share one set, for all of them.
 using StepPart = Part<void(const StepView&)>;
 /// The slot whose entry is evicted when a new token is about to enter a full lane, for per-step methods that look at
 /// nothing.
 using EvictPart = Part<int(cache::LayerLanes&, int head, const Terms&)>;
-/// What a query reads of each lane, for methods that narrow it or change distances: one plan for each KV head, empty on
-/// entry. Called for one KV head at a time, by several threads, or, where heads read alike, for all of them.
+/// Entries of each lane that a query reads, for methods that narrow it or change distances: one plan for each KV head,
+/// empty on entry. Called for one KV head at a time, by several threads, or, where heads read alike, for all of them.
 using AttendPart = Part<void(const AttendView&, std::span<std::vector<cache::AttendRange>> plans)>;
 /// Summarizes the blocks of a layer's lanes. Called when these have been filled, and when they have been put together
 /// with what is kept of a later text.
 using SummarizePart = Part<void(cache::LayerLanes&, const Terms&)>;
-/// What is done once for a layer, when its lanes have been filled: stores what decoding will read.
+/// Runs once for a layer, when its lanes have been filled: stores what decoding will read.
 using PreparePart = Part<void(const LayerView&, cache::LayerLanes&, const Terms&)>;
 
 /// Entries that are kept together.
@@ -239,9 +239,9 @@ struct Piece {
 /// All evictable entries in pieces, from the best to the worst, by one score for each entry, [n].
 using DividePart = Part<std::vector<Piece>(const LayerView&, std::span<const double> scores, const AlwaysKept&)>;
 
-/// What a method keeps together.
+/// Units that a method keeps together.
 struct Pieces {
-  /// Whose choice they are; undecided: the layer's, unless its heads share a budget.
+  /// Whether a layer or a head chooses them; undecided: the layer, unless its heads share a budget.
   enum class Per : std::uint8_t { undecided, layer, head };
   DividePart divide;
   Per per = Per::undecided;
@@ -261,7 +261,7 @@ enum class Positions : std::uint8_t {
   cache,               ///< their ranks in the lane, so that no distance is longer than the lane
 };
 
-/// What acts while the prompt is read.
+/// Parts that act while the prompt is read.
 struct ReadingParts {
   ObservePart observe;          ///< empty: no attention is recorded
   QueryRowsPart query_rows;     ///< empty: no query is recorded
@@ -270,7 +270,7 @@ struct ReadingParts {
   int query_moments_from = -1;  ///< first token of the prompt whose query enters the moments; negative: none does
 };
 
-/// What acts when a layer of the prompt is done, and chooses the entries that are kept.
+/// Parts that act when a layer of the prompt is done, and choose the entries that are kept.
 struct SelectionParts {
   AlwaysKeptPart always_kept;
   LeastPart least;  ///< REQUIRES: set where the method needs a budget
@@ -296,7 +296,7 @@ struct SelectionParts {
   std::string fixed;                  ///< why wrappers cannot change what is selected; empty: they can
 };
 
-/// What the lanes hold of the selected entries, and beside them.
+/// Data that the lanes hold of the selected entries, and beside them.
 struct LaneParts {
   MergePart merge;  ///< empty: what is not kept is lost
   /// Bytes that merge has in use at its peak for a head with so many entries, beside the plan; empty: hardly any.
@@ -312,7 +312,7 @@ struct LaneParts {
   SummarizePart summarize;           ///< REQUIRES: set where summary_rows is
 };
 
-/// What acts while tokens are decoded, and just before.
+/// Parts that act while tokens are decoded, and just before.
 struct DecodingParts {
   PreparePart prepare;  ///< empty: nothing to do
   EvictPart evict;      ///< of Schedule::step, this

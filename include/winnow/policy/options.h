@@ -55,7 +55,7 @@ class WINNOW_EXPORT Options {
 
   const std::string& text(const std::string& name) const { return values_.at(name); }
   int integer(const std::string& name) const;
-  /// Of a WordOrInteger; none: the word.
+  /// The integer of a WordOrInteger; none: the word.
   std::optional<int> integer_if(const std::string& name) const;
   double number(const std::string& name) const;
 

@@ -39,7 +39,7 @@ struct Registry {
 /// The methods that come with winnow, in the order in which they are listed.
 WINNOW_EXPORT const Registry& built_in();
 
-/// Those and the ones that were added.
+/// The built-in methods and the ones that were added.
 WINNOW_EXPORT std::shared_ptr<const Registry> registered();
 
 /// Adds a method for the whole process: from now on Spec::parse, list_methods and Session::load know it. May be called

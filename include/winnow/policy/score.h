@@ -20,7 +20,7 @@ WINNOW_EXPORT ObservePart observe_tiles(const attention::Tiles& tiles);
 
 enum class Reduce : std::uint8_t { mean, max, sum };
 enum class Pool : std::uint8_t { mean, max };
-/// What average pooling divides by at the ends: the entries under the kernel, or always the kernel's length.
+/// Divisor of average pooling at the ends: the entries under the kernel, or always the kernel's length.
 enum class Pad : std::uint8_t { valid, count };
 
 WINNOW_EXPORT Reduce reduce_from(const std::string& name);

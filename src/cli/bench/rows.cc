@@ -58,7 +58,7 @@ bool same_test(const Row& a, const Row& b) {
          a.beside == b.beside;
 }
 
-/// How many times as fast as the fastest peer of the same test, by the medians.
+/// Speed divided by that of the fastest peer of the same test, by the medians.
 std::optional<double> over_peers(const Row& row, const std::vector<Row>& rows) {
   if (row.engine != Engine::winnow) return {};
   std::optional<double> peer;

@@ -10,7 +10,7 @@ namespace winnow::cli {
 
 enum class RowForm : std::uint8_t { md, csv, json };
 
-/// What all rows of a benchmark have in common.
+/// The part that all rows of a benchmark have in common.
 struct BenchSetting {
   ModelInfo model;
   int threads = 0;

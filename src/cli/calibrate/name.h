@@ -7,7 +7,7 @@
 
 namespace winnow::cli {
 
-/// What tells a session's calibration from others: a hash of its file. Empty where there is none. Throws InputError.
+/// Identity of a session's calibration: a hash of its file. Empty where there is none. Throws InputError.
 std::string calibration_name(const SessionOptions& options);
 
 }  // namespace winnow::cli

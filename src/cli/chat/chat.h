@@ -22,7 +22,7 @@ void chat_command(ChatOptions options);
 /// The method of a conversation, which may have no end: `auto` is what is recommended for questions that come later.
 Spec endless_spec(const std::string& text);
 
-/// What a command may look at and change.
+/// Everything that a command may look at and change.
 struct ChatState {
   Chat& chat;
   std::optional<Reply> last;  ///< of the last line that was answered

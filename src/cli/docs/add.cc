@@ -36,7 +36,7 @@ struct AddArguments : StoreOptions {
   bool json = false;
 };
 
-/// What each document is called: --name, or its file's name.
+/// Names of the documents: --name, or its file's name.
 std::vector<std::string> names_of(const AddArguments& a) {
   if (!a.name.empty() && a.files.size() > 1)
     throw UsageError(fmt::format("--name {} cannot stand for {} files: give one", a.name, a.files.size()));

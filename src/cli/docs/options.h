@@ -27,8 +27,8 @@ struct DocumentChoice {
 
   /// Throws UsageError when none is.
   void check() const;
-  /// Those that were named, in that order, then those of the tags, or all, by name. Throws InputError when there is
-  /// none.
+  /// The documents that were named, in that order, then those of the tags, or all, by name. Throws InputError when
+  /// there is none.
   std::vector<std::string> names_in(const DocumentStore& store) const;
 };
 void add_choice_options(CLI::App& command, DocumentChoice& choice);

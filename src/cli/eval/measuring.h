@@ -23,7 +23,7 @@ void add_request_memory(CLI::App& command, eval::TaskOptions& to);
 /// Prompts as they are, for models without a chat template.
 void without_template(std::span<eval::Task> tasks);
 
-/// What could not be measured: reported when the other processes have ended.
+/// Samples that could not be measured: reported when the other processes have ended.
 struct Failures {
   int samples = 0;
   BadLines lines;  ///< that are no samples

@@ -10,7 +10,7 @@ class App;
 
 namespace winnow::cli {
 
-/// What a user says about prompts that are longer than the model's context.
+/// The user's choice for prompts that are longer than the model's context.
 struct PromptLengths {
   int max_prompt = 0;
   bool beyond_context = false;

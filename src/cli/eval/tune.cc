@@ -32,11 +32,11 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// What docs/results.md recommends, and one method of each kind that frees memory and reads the prompt only once.
+/// Recommended by docs/results.md, and one method of each kind that frees memory and reads the prompt only once.
 constexpr const char* kMethods =
     "auto,snapkv:window=8,kernel=31,pool=mean,chunk(snapkv),tova,ahakv,expected-attention,keydiff,streaming-llm";
 
-/// What CLI11 fills in before it can be checked.
+/// Options as CLI11 fills them in, before they are checked.
 struct RawTune {
   CommonArguments common;
   CommonOptions options;

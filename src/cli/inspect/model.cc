@@ -17,7 +17,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// How many layers have a window, and how many have none; empty where none has one.
+/// Numbers of layers with a window and without; empty where none has one.
 std::string windows_of(const std::vector<LayerInfo>& layers) {
   const auto windowed = [](const LayerInfo& layer) { return layer.window > 0; };
   const auto first = std::find_if(layers.begin(), layers.end(), windowed);
@@ -67,7 +67,7 @@ std::string text_of(const ModelDescription& d) {
              format_bytes(m.kv_bytes_per_token), format_bytes(m.full_cache_bytes(m.context)));
 }
 
-/// What the file says, as far as it does.
+/// Facts that the file states.
 std::string stated_text(const ModelDescription& d) {
   const ModelInfo& m = d.info;
   std::string facts;

@@ -28,7 +28,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// What the answers of a whole run depend on, besides the prompt.
+/// Everything that the answers of a whole run depend on, besides the prompt.
 std::string settings_of(const RunOptions& o, const Model& model) {
   const auto& sampling = o.generate.sampling;
   Json all{model.hash(),

@@ -7,7 +7,7 @@
 
 namespace winnow::cli {
 
-/// What `winnow run --jsonl IN -o OUT` reads and writes, opened before a model is loaded.
+/// Input and output of `winnow run --jsonl IN -o OUT`, opened before a model is loaded.
 struct JsonlFiles {
   /// Throws what its members do.
   explicit JsonlFiles(const RunOptions& options)

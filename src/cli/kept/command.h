@@ -7,7 +7,7 @@
 
 namespace winnow::cli {
 
-/// What `winnow inspect --kept` was asked for.
+/// Options of `winnow inspect --kept`.
 struct KeptOptions {
   std::string file;
   std::string text;

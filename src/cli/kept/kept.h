@@ -10,7 +10,7 @@
 
 namespace winnow::cli {
 
-/// What `winnow run --dump-kept` has written: which positions of a prompt each KV head of each layer has kept.
+/// Contents of a file of `winnow run --dump-kept`: which positions of a prompt each KV head of each layer has kept.
 struct Kept {
   std::string spec;  ///< printable
   int n_prompt = 0;

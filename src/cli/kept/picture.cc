@@ -55,7 +55,7 @@ std::string head_line(const Kept& kept) {
                      100 * mean / kept.n_prompt, counted(chosen.size(), "layer"), counted(kept.heads(), "KV head"));
 }
 
-/// What stands at the end of a row, seven columns wide.
+/// The text at the end of a row, seven columns wide.
 std::string share_of(const Kept& kept, std::size_t layer, std::size_t head) {
   if (!kept.is_chosen(layer)) return " window";
   return fmt::format("{:5.1f} %", 100.0 * static_cast<double>(kept.layers[layer][head].size()) / kept.n_prompt);

@@ -26,7 +26,7 @@ std::string terminal_of(const std::string& path) {
   throw UsageError(fmt::format("-o {}: a picture is an .svg or a .png", path));
 }
 
-/// What gnuplot reads: settings, then a row of densities for each head. It writes the picture to stdout.
+/// Input of gnuplot: settings, then a row of densities for each head. It writes the picture to stdout.
 std::string script(const Kept& kept, const std::string& terminal) {
   const int bins = std::min(kept.n_prompt, kMostBins);
   const auto rows = kept.chosen().size() * as_size(kept.heads());

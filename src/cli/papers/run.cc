@@ -25,7 +25,7 @@ namespace winnow::cli {
 
 namespace {
 
-/// What CLI11 fills in before it can be checked.
+/// Options as CLI11 fills them in, before they are checked.
 struct RawPapersRun {
   CommonArguments common;
   CommonOptions options;

@@ -82,7 +82,7 @@ std::string in_words(const papers::Select& select) {
   return fmt::format("{}", fmt::join(out, ", "));
 }
 
-/// What each selects of the records, or why it has no counterpart.
+/// The records that each selects, or why it has no counterpart.
 std::string in_words(const char* title, const std::vector<papers::Line>& lines) {
   std::string out;
   for (const auto& line : lines) {

@@ -27,7 +27,7 @@ constexpr const char* kStoreForm =
     "a folder, or redis[s]://[[USER][:PASSWORD]@]HOST[:PORT][/DATABASE], with the password better in "
     "WINNOW_REDIS_PASSWORD (default: nowhere)";
 
-/// What CLI11 fills in before it can be checked.
+/// Options as CLI11 fills them in, before they are checked.
 struct RawServe {
   ServeOptions options;
   CommonArguments common;

@@ -13,7 +13,7 @@
 
 namespace winnow::server {
 
-/// What becomes of a document, for other threads.
+/// Progress of adding a document, for other threads.
 struct AddingResult {
   std::atomic<bool> is_writing{false};  ///< all has been read: it is not worth stopping any more
   AddedDocument added;                  ///< when its request has ended without an error

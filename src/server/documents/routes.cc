@@ -25,7 +25,7 @@ std::string required(Fields& fields, const char* name) {
   return std::move(*out);
 }
 
-/// What is to be added, and how it is kept: as it is, unless the object `winnow` says otherwise.
+/// A document to be added, and how it is kept: whole, unless the object `winnow` says otherwise.
 std::pair<NewDocument, CacheOptions> read_body(const std::string& body, RequestShare& share) {
   const Json json = parse_counted(body, share);
   Fields fields(json);

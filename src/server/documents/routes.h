@@ -19,7 +19,7 @@
 
 namespace winnow::server {
 
-/// What requests for documents need; all outlive them.
+/// Parts of the server that requests for documents need; all outlive them.
 struct DocumentsRoom {
   std::shared_ptr<const Model> model;
   EngineThread& engine;

@@ -25,7 +25,7 @@ class Exchange : public Responder, public std::enable_shared_from_this<Exchange>
   void on_gone(std::function<void()> action) override;
   void on_silence(std::function<void()> action) override;
 
-  // What follows is for the connection, in the thread for HTTP.
+  // The rest is for the connection, in the thread for HTTP.
 
   /// Whether there is anything to do for the connection.
   bool is_ready() const { return reply_ || !pending_.empty() || ended_ || overflowed_ || (begun_ && !begin_taken_); }

@@ -18,7 +18,7 @@ std::string lower_case(std::string_view text);
 
 using Header = std::pair<std::string, std::string>;
 
-/// What is known of a request before its body comes.
+/// The part of a request that comes before its body.
 struct HttpHead {
   std::string method;
   std::string path;  ///< of the target, without what follows a `?`
@@ -51,13 +51,13 @@ class Responder {
   virtual void begin() = 0;
   virtual void write(std::string bytes) = 0;
   virtual void end() = 0;
-  /// What to do, in the thread for HTTP, when the client goes before the answer has ended; at once if it has gone.
+  /// Takes the call to make, in the thread for HTTP, when the client goes before the end; at once if it has gone.
   virtual void on_gone(std::function<void()> action) = 0;
   /// Takes the call to make, in the thread for HTTP, whenever a stream has said nothing for long.
   virtual void on_silence(std::function<void()> action) = 0;
 };
 
-/// What answers requests. Its functions are called in the thread for HTTP, and return at once.
+/// Answers requests. Its functions are called in the thread for HTTP, and return at once.
 class HttpHandler {
  public:
   HttpHandler() = default;

@@ -7,8 +7,8 @@
 
 namespace winnow::server {
 
-/// What a server needs for TLS 1.2 and 1.3. Throws InputError: a file cannot be read, has no certificate or no key, the
-/// key is encrypted or another certificate's.
+/// The context of a server for TLS 1.2 and 1.3. Throws InputError: a file cannot be read, has no certificate or no key,
+/// the key is encrypted or another certificate's.
 boost::asio::ssl::context tls_context(const TlsFiles& files);
 
 }  // namespace winnow::server

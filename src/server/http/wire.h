@@ -9,7 +9,7 @@
 
 namespace winnow::server {
 
-/// What becomes of a connection after a request.
+/// Fate of a connection after a request.
 enum class After : std::uint8_t { keeps, closes };
 
 /// How a reply is put on the wire.

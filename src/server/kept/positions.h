@@ -21,7 +21,7 @@ class KeptPositions {
 
   using Positions = std::vector<std::vector<std::vector<std::int32_t>>>;  ///< [layer][KV head], ascending
 
-  /// What is kept of so many tokens.
+  /// Positions that are kept of so many tokens.
   KeptPositions(const Positions& positions, int seen);
 
   const std::vector<Layer>& layers() const { return layers_; }

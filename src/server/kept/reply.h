@@ -7,7 +7,7 @@
 
 namespace winnow::server {
 
-/// What `GET /winnow/requests/ID/kept` answers.
+/// Reply to `GET /winnow/requests/ID/kept`.
 HttpReply kept_reply(const Model& model, const FinishedRequest& request);
 
 }  // namespace winnow::server

@@ -14,7 +14,7 @@ namespace winnow::server {
 
 namespace {
 
-/// What `parse` makes of a text, with its field named where it cannot be.
+/// Result of `parse`; names the field in errors.
 template <class Parse>
 auto parsed(const std::string& path, const Parse& parse) {
   try {
@@ -69,7 +69,7 @@ std::optional<std::string> session_name(const std::string& header, Fields& field
   return header;
 }
 
-/// What a session needs.
+/// Sets what a session needs.
 void keep_session(const std::string& name, Keeping& keeping) {
   parsed("winnow.session", [&name] { check_session_name(name); });
   keeping.session = name;

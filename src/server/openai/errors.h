@@ -12,7 +12,7 @@
 
 namespace winnow::server {
 
-/// What is wrong with a request, as clients of OpenAI's servers read it.
+/// An error of a request, as clients of OpenAI's servers read it.
 class ApiError : public Error {
  public:
   ApiError(int status, const std::string& sentence, std::string param = {}, std::string code = {})
@@ -34,7 +34,7 @@ class FieldError : public ApiError {
   FieldError(const std::string& field, const std::string& sentence) : ApiError(400, sentence, field) {}
 };
 
-/// What winnow does not do (yet): 501.
+/// An error for something that winnow does not do: 501.
 class NotImplemented : public ApiError {
  public:
   NotImplemented(const std::string& field, const std::string& sentence) : ApiError(501, sentence, field) {}
@@ -77,7 +77,7 @@ int status_of(const std::exception_ptr& error);
 /// Its own sentence: for the log, and not for clients.
 std::string sentence_of(const std::exception_ptr& error);
 
-/// What an error is counted as: its code, or its type where it has none.
+/// The name under which an error is counted: its code, or its type where it has none.
 std::string reason_of(const std::exception_ptr& error);
 
 /// The same JSON, for a stream that has begun.

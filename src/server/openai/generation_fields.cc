@@ -43,7 +43,7 @@ void read_stream(Fields& fields, AnswerForm& form) {
   inner.boolean("include_obfuscation");  // there is none
 }
 
-/// What `tools` and `tool_choice` were called before.
+/// Refuses the fields that `tools` and `tool_choice` were called before.
 void refuse_functions(Fields& fields) {
   const Json* const functions = fields.list("functions");
   if (functions != nullptr && !functions->empty())

@@ -13,7 +13,7 @@ AnswerForm read_chat_form(Fields& fields);
 AnswerForm read_completion_form(Fields& fields);
 /// Reads the fields that say with which requests one shares texts and turns.
 void read_sharing(Fields& fields, AnswerForm& form);
-/// Those that say what answers are: length, sampling, stops.
+/// Reads the fields that say what answers are: length, sampling, stops.
 GenerateOptions read_generation(Fields& fields, const AnswerForm& form, const RequestDefaults& defaults,
                                 const ModelInfo& model);
 

@@ -13,7 +13,7 @@ namespace winnow::server {
 
 namespace {
 
-/// What the page's own style and script have in common with the header, and nothing else can: 128 random bits.
+/// The nonce of the page's own style and script, which the header has, too: 128 random bits.
 std::string new_nonce() {
   std::random_device random;
   std::string out;

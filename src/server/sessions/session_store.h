@@ -13,7 +13,7 @@
 
 namespace winnow::server {
 
-/// Whose session it is, and its name.
+/// A session's owner and its name.
 struct SessionKey {
   std::string owner;  ///< an API key; empty where none are needed. Only its hash is stored.
   std::string name;
@@ -41,7 +41,7 @@ class SessionStore {
   explicit SessionStore(const std::string& where);
 
   std::optional<SessionRecord> get(const SessionKey& key) const;
-  /// What `owner` has, by name.
+  /// Sessions of `owner`, by name.
   std::vector<std::pair<std::string, SessionRecord>> list(const std::string& owner) const;
   /// Stores the next turn. Returns false, and changes nothing, when there is no session with this id and one turn less;
   /// the first turn needs that there is none.

@@ -33,7 +33,7 @@ class SessionTurn {
   SessionTurn(const SessionTurn&) = delete;
   SessionTurn& operator=(const SessionTurn&) = delete;
 
-  /// What was said before.
+  /// Messages that were said before.
   const std::vector<AskedMessage>& before() const { return record_.messages; }
   /// Keeps what is said now and the answer to it. Throws ApiError: 409 when another server has taken a turn meanwhile,
   /// 503 for a store that cannot be written.
