@@ -302,17 +302,17 @@ def check_top_logprobs(server):
 
 
 def check_priority(server):
-    """What waits longest is last when it has the lowest priority."""
+    """As in vLLM, lower numbers begin first: what waits longest is last when it has the highest."""
     asked = {}
     with Server(server.model, "--context", "100000", "--parallel", "1") as one, one.begin_post(COMPLETION, {**BODY[COMPLETION], "max_tokens": 90_000, "stream": True}) as first:
         assert first.recv(12).startswith(b"HTTP/1.1 200")
         with concurrent.futures.ThreadPoolExecutor(3) as clients:
-            for waiting, priority in enumerate((-1, 0, 2)):
+            for waiting, priority in enumerate((2, 0, -1)):
                 asked[priority] = clients.submit(one.good, COMPLETION, {**BODY[COMPLETION], "priority": priority})
                 wait_for(lambda waiting=waiting: len(one.get("/slots")[1]) == 2 + waiting)
             first.close()
         said = one.end()[1]  # a line for each request, in the order in which they ended
-    assert sorted(asked, key=lambda priority: said.index(asked[priority].result()["id"])) == [2, 0, -1]
+    assert sorted(asked, key=lambda priority: said.index(asked[priority].result()["id"])) == [-1, 0, 2]
 
 
 def kept_text(question):

@@ -16,7 +16,7 @@ namespace winnow::server {
 struct AnswerForm {
   int answers = 1;                        ///< to each prompt
   std::optional<int> alternatives;        ///< log probabilities of each token and of so many others; none: none at all
-  int priority = 0;                       ///< among the requests of the same key
+  int priority = 0;                       ///< among the requests of the same key: higher ones begin first
   std::optional<std::string> cache_salt;  ///< requests with the same share texts that were read
   bool stream = false;
   bool echo = false;          ///< the prompt's text comes before each answer's

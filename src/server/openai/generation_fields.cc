@@ -155,8 +155,9 @@ AnswerForm read_common_form(Fields& fields) {
 }  // namespace
 
 void read_sharing(Fields& fields, AnswerForm& form) {
-  form.priority =
-      static_cast<int>(fields.integer("priority", std::numeric_limits<int>::min(), kMostTokens).value_or(0));
+  constexpr int kLargest = std::numeric_limits<int>::max();
+  form.priority = -static_cast<int>(
+      fields.integer("priority", -kLargest, kLargest).value_or(0));  // as in vLLM, the lowest begins first
   form.cache_salt = fields.text("cache_salt");
 }
 
