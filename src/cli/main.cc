@@ -94,7 +94,8 @@ int run_command_line(int argc, char** argv) {
   add_serve(app);
 #endif
   app.footer(  // after the commands, which would inherit it
-      "Example:\n  winnow run -m model.gguf -f long.txt -p \"the question\" --kv snapkv --budget 512\n"
+      "Examples:\n  winnow run -m model.gguf -f long.txt -p \"the question\" --kv snapkv --budget 512\n"
+      "  winnow chat -hf USER/REPO:Q4_K_M\n"
       "Each command has its own --help, which winnow help COMMAND prints, too.");
   say_defaults(app);
   if (argc > 1 && std::string_view(argv[1]) == kCompleteCommand) {

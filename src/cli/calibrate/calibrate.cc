@@ -71,7 +71,7 @@ void run_calibrate(CalibrateArguments& a) {
 
 void add_calibrate(CLI::App& app) {
   auto* const command =
-      app.add_subcommand("calibrate", "find out from a text of your own what kvzap and triattention go by");
+      app.add_subcommand("calibrate", "make the calibration that kvzap and triattention need, from a text of your own");
   const auto a = std::make_shared<CalibrateArguments>();
   command->add_option("MODEL", a->options.model.file, "GGUF model; with -hf there is only TEXT");
   command->add_option("TEXT", a->options.file, "text like those that the model will read; - for stdin");

@@ -60,7 +60,7 @@ void inspect(const InspectArguments& a) {
 
 void add_inspect(CLI::App& app) {
   auto* const command =
-      app.add_subcommand("inspect", "say what is in a model or a saved cache, or show what a run has kept");
+      app.add_subcommand("inspect", "describe a model or a saved cache, or show the entries that a run has kept");
   const auto a = std::make_shared<InspectArguments>();
   auto* const path =
       command->add_option("FILE", a->path, "GGUF model, or a cache that run --save-kv or a chat's /save has written");

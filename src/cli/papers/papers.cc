@@ -30,7 +30,7 @@ void list_recipes() {
 }  // namespace
 
 void add_papers(CLI::App& app) {
-  auto* const command = app.add_subcommand("papers", "tables and figures of papers, and their counterparts");
+  auto* const command = app.add_subcommand("papers", "measure counterparts of papers' tables and figures");
   add_papers_show(*command);
   add_papers_run(*command);
   add_papers_report(*command);

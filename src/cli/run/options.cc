@@ -96,7 +96,7 @@ RunOptions checked_run(RawRun& r) {
 }  // namespace
 
 void add_run(CLI::App& app) {
-  auto* const run = app.add_subcommand("run", "read a text, keep what matters, answer");
+  auto* const run = app.add_subcommand("run", "read a text, keep the entries that matter, answer questions");
   const auto raw = std::make_shared<RawRun>();
   add_common_options(*run, raw->common, raw->options);
   add_own_options(*run, *raw);
