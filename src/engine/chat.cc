@@ -82,8 +82,8 @@ Transcript Chat::with(const std::string& words) {
   }
   if (!std::exchange(rewritten_, true)) {
     log().warn(
-        "the model's template puts earlier messages otherwise than when they were read (most leave out what was "
-        "thought): each turn reads the conversation anew");
+        "the chat template renders earlier messages differently than before (most leave out the thinking): each turn "
+        "reads the conversation anew");
   }
   next.tokens = model.tokenize(next.conversation);
   cache_.reset();

@@ -98,8 +98,7 @@ class Run {
     if (question.empty() && conversation.last() != nullptr)
       throw InputError(fmt::format("{} ends with an answer: give a question (-p)", options_.load_kv));
     const Turn turn = session_.model().turn(conversation, question);
-    if (turn.past == Past::rewritten)
-      log().warn("the model's template puts earlier messages otherwise than when they were read");
+    if (turn.past == Past::rewritten) log().warn("the chat template renders earlier messages differently than before");
     out.insert(out.end(), turn.tokens.begin(), turn.tokens.end());
     return out;
   }
