@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "device/kernels.h"
+
+namespace winnow::device {
+
+/// As Kernels says.
+const char* prefill(const PrefillTask& task, void* stream);
+const char* observe(const ObserveTask& task, void* stream);
+const char* decode(const DecodeTask& task, void* stream);
+const char* store(const StoreTask& task, void* stream);
+
+}  // namespace winnow::device

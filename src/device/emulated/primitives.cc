@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "device/emulated/primitives.h"
+
+#include <cstdio>
+#include <cstdlib>
+
+namespace winnow::device {
+namespace {
+
+template <class T>
+std::span<const emulated::Slot> share(const T& mine) {
+  static_assert(sizeof(T) <= emulated::kMostShared);
+  return emulated::exchange(std::as_bytes(std::span(&mine, 1)));
+}
+
+template <class T>
+T of_lane(std::span<const emulated::Slot> all, int lane) {
+  T value;
+  std::memcpy(&value, all[static_cast<std::size_t>(lane)].data(), sizeof(T));
+  return value;
+}
+
+template <class T>
+T aligned(const void* from) {
+  if (reinterpret_cast<std::uintptr_t>(from) % sizeof(T) != 0) {
+    std::fprintf(stderr, "an address of %zu bytes that is not a multiple of them\n", sizeof(T));
+    std::abort();
+  }
+  T value;
+  std::memcpy(&value, from, sizeof(T));
+  return value;
+}
+
+/// Element (i, j) of matrix m is in half e of register m of lane 4 i + j / 2, e = j % 2; transposed, i and j change
+/// places.
+template <bool Transposed>
+void load(std::uint32_t (&r)[4], const void* row) {
+  (void)aligned<Words>(row);
+  const auto all = share(row);
+  const int lane = thread() % emulated::kWarp;
+  for (int m = 0; m < 4; ++m) {
+    std::uint32_t halves[2];
+    for (int e = 0; e < 2; ++e) {
+      const int i = Transposed ? lane % 4 * 2 + e : lane / 4;
+      const int j = Transposed ? lane / 4 : lane % 4 * 2 + e;
+      halves[e] = static_cast<const std::uint16_t*>(of_lane<const void*>(all, m * 8 + i))[j];
+    }
+    r[m] = halves[0] | halves[1] << 16U;
+  }
+}
+
+struct Fragments {
+  std::uint32_t a[4];
+  std::uint32_t b[2];
+};
+
+/// Products are exact in f32 but for the order of the sum, which a GPU does not promise either.
+template <class T>
+void product(float (&c)[4], const std::uint32_t (&a)[4], std::uint32_t b0, std::uint32_t b1) {
+  const auto all = share(Fragments{{a[0], a[1], a[2], a[3]}, {b0, b1}});
+  const int lane = thread() % emulated::kWarp;
+  for (int e = 0; e < 4; ++e) {
+    const int row = lane / 4 + e / 2 * 8;
+    const int column = lane % 4 * 2 + e % 2;
+    for (int k = 0; k < 16; k += 2) {
+      const auto left = of_lane<Fragments>(all, row % 8 * 4 + k % 8 / 2).a[k / 8 * 2 + row / 8];
+      const auto right = of_lane<Fragments>(all, column * 4 + k % 8 / 2).b[k / 8];
+      c[e] += T::low(left) * T::low(right);
+      c[e] += T::high(left) * T::high(right);
+    }
+  }
+}
+
+}  // namespace
+
+float shuffle_xor(float v, int lanes) { return of_lane<float>(share(v), thread() % emulated::kWarp ^ lanes); }
+std::uint32_t shuffle_xor(std::uint32_t v, int lanes) {
+  return of_lane<std::uint32_t>(share(v), thread() % emulated::kWarp ^ lanes);
+}
+
+Words load16(const void* from) { return aligned<Words>(from); }
+HalfWords load8(const void* from) { return aligned<HalfWords>(from); }
+std::uint32_t load4(const void* from) { return aligned<std::uint32_t>(from); }
+
+std::uint32_t bytes_of(std::uint32_t a, std::uint32_t b, std::uint32_t which) {
+  const std::uint64_t both = a | static_cast<std::uint64_t>(b) << 32U;
+  std::uint32_t out = 0;
+  for (unsigned i = 0; i < 4; ++i) out |= static_cast<std::uint32_t>(both >> (which >> 4 * i & 7U) * 8U & 255U) << 8 * i;
+  return out;
+}
+
+void load_matrices(std::uint32_t (&r)[4], const void* row) { load<false>(r, row); }
+void load_transposed(std::uint32_t (&r)[4], const void* row) { load<true>(r, row); }
+
+void copy_async(void* to, const void* from, bool there) {
+  if (there) (void)aligned<Words>(from);
+  emulated::copy(to, from, there);
+}
+
+void Bf16::multiply(float (&c)[4], const std::uint32_t (&a)[4], std::uint32_t b0, std::uint32_t b1) {
+  product<Bf16>(c, a, b0, b1);
+}
+void F16::multiply(float (&c)[4], const std::uint32_t (&a)[4], std::uint32_t b0, std::uint32_t b1) {
+  product<F16>(c, a, b0, b1);
+}
+
+}  // namespace winnow::device

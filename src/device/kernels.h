@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+/// winnow's kernels for a GPU, behind plain structs and a table of functions, so that no class crosses the border of the
+/// library that has them. Every pointer is an address on the device. A call queues its work in a stream and returns; the
+/// structs may go at once. Logits are in base 2: q·k times scale times log2(e).
+namespace winnow::device {
+
+/// How an element of a row is stored; the numbers are those of winnow::ElementType. Rows of q8_0 and q4_0 have their
+/// scales in a plane of their own: f16, one for 32 elements. Element e of eight that q4_0 has in one word is nibble
+/// e / 2 if it is even, and nibble 4 + e / 2 if it is odd; a nibble n stands for n - 8.
+enum class Element : std::int32_t { f32 = 0, f16 = 1, bf16 = 2, q8_0 = 3, q4_0 = 4 };
+
+/// Attention of a chunk of a prompt's queries over a layer's scratch. Query i stands at row first + i and sees the rows
+/// up to its own, or the last `window` of them. REQUIRES: dim is a multiple of 8 up to 256; element f16 or bf16; all
+/// addresses but those of f32 are multiples of 16.
+struct PrefillTask {
+  const float* q;      ///< [count][heads][dim]
+  float* out;          ///< [count][heads][dim]
+  float* lse;          ///< [count][heads] logarithms of the sums of 2^logit, sinks included; null: not wanted
+  void* packed;        ///< [heads][count][dim] of `element`: queries as observe() reads them; null: not wanted
+  const void* keys;    ///< [kv_heads][capacity][dim] of `element`
+  const void* values;  ///< the same
+  const float* sinks;  ///< [heads] logits in base e; null: there are none
+  Element element;
+  std::int32_t first, count, heads, kv_heads, dim, capacity;
+  std::int32_t window;  ///< 0: all rows up to its own
+  float scale;
+  float cap;  ///< soft cap of logits in base e; 0: there is none
+};
+
+enum class Reduction : std::int32_t { sum, max };
+
+/// Reduces the probabilities of observed queries of a chunk for each key, after prefill() with `lse` and `packed`.
+struct ObserveTask {
+  const void* packed;        ///< [heads][count][dim], by prefill()
+  const float* lse;          ///< [count][heads], by prefill()
+  const void* keys;          ///< [kv_heads][capacity][dim] of `element`
+  const std::int32_t* rows;  ///< [observed] queries of the chunk, ascending; null: the first `observed` ones
+  const float* weights;      ///< [observed] factors of their probabilities, above 0; null: 1
+  float* columns;            ///< [heads][stride]: the sum is added to, the maximum raised; column j is key begin + j
+  Element element;
+  Reduction reduction;
+  std::int32_t observed, first, count, heads, kv_heads, dim, capacity;
+  std::int32_t begin, end, stride;  ///< keys that are recorded
+  std::int32_t reach;               ///< keys up to a query's own that it is recorded at; 0: all
+  float cap;                        ///< as prefill() had it
+};
+
+/// Some consecutive entries of a lane, read for one query of a step.
+struct DecodeItem {
+  static constexpr std::int32_t kMost = 256;  ///< entries of an item
+
+  const void* keys;          ///< [count][dim] of the task's key element
+  const void* values;        ///< [count][dim] of the task's value element
+  const void* key_scales;    ///< [count][dim / 32] f16; null where the element has none
+  const void* value_scales;  ///< likewise
+  float* probabilities;      ///< [group][stride], first entry of this item; null: not wanted
+  std::int32_t row, kv_head, count, stride;
+};
+
+/// Attention of single queries over ragged lanes: parts for each item, then their merge in the order of items. A query
+/// without items gives zeros. REQUIRES: dim is a multiple of 8 up to 256, of 32 where rows are quantized.
+struct DecodeTask {
+  const float* q;                  ///< [rows][heads][dim]
+  float* out;                      ///< [rows][heads][dim]
+  const DecodeItem* items;         ///< [item_count], by (row, kv_head)
+  const std::int32_t* first_item;  ///< [rows * kv_heads + 1] first item of each row and KV head
+  float* partial;                  ///< work space, [item_count][group][dim + 2]
+  const float* sinks;              ///< [heads] logits in base e; null: there are none
+  Element key_element, value_element;
+  std::int32_t item_count, rows, heads, kv_heads, dim;
+  float scale;
+  float cap;
+};
+
+/// Where a row goes, and where it comes from.
+struct StoredRow {
+  const void* from;    ///< [dim] of the task's source element
+  void* to;            ///< [dim] of the task's element
+  void* scales;        ///< [dim / 32] f16 of q8_0 and q4_0, else null
+  std::int32_t turn;   ///< row of `angles` that it is rotated by; negative: none
+};
+
+/// Encodes rows: keys and values of a step or chunk into scratch or lanes, rows of a scratch into lanes.
+struct StoreTask {
+  const StoredRow* rows;  ///< [count]
+  const float* angles;    ///< [turns][pairs][2] cosine and sine; null: nothing is rotated
+  std::int32_t* bad;      ///< becomes 1 where an element is not finite; null: nobody looks
+  Element source, element;
+  std::int32_t count, dim, pairs;
+  std::int32_t halves;  ///< 1: pair i is (i, i + pairs); 0: (2i, 2i + 1)
+};
+
+/// What a library of kernels exports. A call gives null, or a sentence that says why nothing was queued.
+struct Kernels {
+  std::int32_t version;
+  const char* (*prefill)(const PrefillTask&, void* stream);
+  const char* (*observe)(const ObserveTask&, void* stream);
+  const char* (*decode)(const DecodeTask&, void* stream);
+  const char* (*store)(const StoreTask&, void* stream);
+};
+
+}  // namespace winnow::device
+
+extern "C" const winnow::device::Kernels* winnow_kernels();

@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cstddef>
+#include <cstdint>
+
+#include "device/calls.h"
+#include "device/dispatch.h"
+#include "device/tile.h"
+
+namespace winnow::device {
+namespace {
+
+/// A block's share: 16 x kStrips queries for each of its warps, against tiles of kKeys keys.
+template <int D>
+struct PrefillShape {
+  static constexpr int kWarps = 4;
+  static constexpr int kStrips = D <= 128 ? 2 : 1;
+  static constexpr int kKeys = D <= 128 ? 64 : 32;
+  static constexpr int kThreads = kWarps * 32;
+  static constexpr int kQueries = 16 * kWarps * kStrips;
+  static constexpr int kShared = Tile<D>::bytes(kQueries + 4 * kKeys);
+};
+
+/// Softmax over the keys that came so far, of this thread's two rows of a strip, whose output is not divided yet.
+template <int D>
+struct Softmax {
+  float out[D / 8][4];
+  float largest[2];
+  float sum[2];  ///< of this thread's columns
+
+  WINNOW_DEVICE void begin(const float* sink, bool counts_sink) {
+    WINNOW_UNROLL
+    for (int i = 0; i < D / 8; ++i) {
+      WINNOW_UNROLL
+      for (int e = 0; e < 4; ++e) out[i][e] = 0;
+    }
+    WINNOW_UNROLL
+    for (int r = 0; r < 2; ++r) {
+      largest[r] = sink != nullptr ? *sink * kLog2e : kNever;
+      sum[r] = sink != nullptr && counts_sink ? 1.0F : 0.0F;
+    }
+  }
+
+  /// Takes the logits of a tile, and leaves their exponentials in their place.
+  template <int Keys>
+  WINNOW_DEVICE void take(float (&x)[Keys / 8][4]) {
+    WINNOW_UNROLL
+    for (int r = 0; r < 2; ++r) {
+      float top = largest[r];
+      WINNOW_UNROLL
+      for (int i = 0; i < Keys / 8; ++i) {
+        top = x[i][2 * r] > top ? x[i][2 * r] : top;
+        top = x[i][2 * r + 1] > top ? x[i][2 * r + 1] : top;
+      }
+      WINNOW_UNROLL
+      for (int lanes = 1; lanes < 4; lanes *= 2) {
+        const float other = shuffle_xor(top, lanes);
+        top = other > top ? other : top;
+      }
+      const float shrink = exp2(largest[r] - top);
+      largest[r] = top;
+      sum[r] *= shrink;
+      WINNOW_UNROLL
+      for (int i = 0; i < D / 8; ++i) {
+        out[i][2 * r] *= shrink;
+        out[i][2 * r + 1] *= shrink;
+      }
+      // A row that has seen nothing yet has kNever for its largest, and so have its logits.
+      const float base = top > kNever ? top : 0;
+      WINNOW_UNROLL
+      for (int i = 0; i < Keys / 8; ++i) {
+        WINNOW_UNROLL
+        for (int e = 2 * r; e < 2 * r + 2; ++e) {
+          x[i][e] = exp2(x[i][e] - base);
+          sum[r] += x[i][e];
+        }
+      }
+    }
+  }
+};
+
+/// One block of queries of one head.
+template <class T, int D>
+class PrefillBlock {
+ public:
+  using Shape = PrefillShape<D>;
+
+  WINNOW_DEVICE explicit PrefillBlock(const PrefillTask& task)
+      : t_(task),
+        head_(block_y()),
+        block_((blocks_x() - 1 - block_x()) * Shape::kQueries),  // the longest first
+        queries_{reinterpret_cast<std::uint16_t*>(shared_memory())},
+        own_{thread() % 32} {
+    const int last = block_ + Shape::kQueries < t_.count ? block_ + Shape::kQueries : t_.count;
+    end_ = t_.first + last;
+    const int oldest = t_.window > 0 ? t_.first + block_ - t_.window + 1 : 0;
+    start_ = oldest > 0 ? oldest / Shape::kKeys * Shape::kKeys : 0;
+  }
+
+  WINNOW_DEVICE void run() {
+    copy_tile(0);
+    pack_queries();
+    const int group = own_.lane / 4;
+    WINNOW_UNROLL
+    for (int s = 0; s < Shape::kStrips; ++s) {
+      softmax_[s].begin(t_.sinks != nullptr ? t_.sinks + head_ : nullptr, own_.lane % 4 == 0);
+      row_[s] = thread() / 32 * 16 * Shape::kStrips + s * 16 + group;
+    }
+    const int tiles = (end_ - start_ + Shape::kKeys - 1) / Shape::kKeys;
+    for (int tile = 0; tile < tiles; ++tile) {
+      if (tile + 1 < tiles) {
+        copy_tile(tile + 1);
+        wait_copies<1>();
+      } else {
+        wait_copies<0>();
+      }
+      sync_block();
+      attend(tile);
+      sync_block();  // before the tile is overwritten
+    }
+    WINNOW_UNROLL
+    for (int s = 0; s < Shape::kStrips; ++s) store(softmax_[s], row_[s]);
+  }
+
+ private:
+  WINNOW_DEVICE Tile<D> keys(int tile) const { return queries_.after(Shape::kQueries + tile % 2 * Shape::kKeys); }
+  WINNOW_DEVICE Tile<D> values(int tile) const { return queries_.after(Shape::kQueries + (2 + tile % 2) * Shape::kKeys); }
+
+  WINNOW_DEVICE void copy_tile(int tile) {
+    const std::size_t lane = static_cast<std::size_t>(head_ / (t_.heads / t_.kv_heads)) * t_.capacity;
+    const int first = start_ + tile * Shape::kKeys;
+    const auto rows_of = [&](const void* all) {
+      const auto* const from = static_cast<const std::uint16_t*>(all) + (lane + first) * t_.dim;
+      return [=, this](int row) {
+        return first + row < end_ ? from + static_cast<std::size_t>(row) * t_.dim : nullptr;
+      };
+    };
+    copy_rows<Shape::kKeys, Shape::kThreads>(keys(tile), t_.dim, rows_of(t_.keys));
+    copy_rows<Shape::kKeys, Shape::kThreads>(values(tile), t_.dim, rows_of(t_.values));
+    commit_copies();
+  }
+
+  WINNOW_DEVICE void pack_queries() {
+    const float by = packed_scale(t_.scale, t_.cap);
+    for (int i = thread(); i < Shape::kQueries * Tile<D>::kColumns; i += Shape::kThreads) {
+      const int row = i / Tile<D>::kColumns;
+      const int column = i % Tile<D>::kColumns;
+      const bool there = block_ + row < t_.count && column * 8 < t_.dim;
+      Words packed = {};
+      if (there) {
+        const float* const from =
+            t_.q + (static_cast<std::size_t>(block_ + row) * t_.heads + head_) * t_.dim + column * 8;
+        WINNOW_UNROLL
+        for (int k = 0; k < 4; ++k) packed.w[k] = T::pack(from[2 * k] * by, from[2 * k + 1] * by);
+      }
+      *reinterpret_cast<Words*>(queries_.at(row, column)) = packed;
+      if (there && t_.packed != nullptr) {
+        auto* const to = static_cast<std::uint16_t*>(t_.packed) +
+                         (static_cast<std::size_t>(head_) * t_.count + block_ + row) * t_.dim + column * 8;
+        *reinterpret_cast<Words*>(to) = packed;
+      }
+    }
+  }
+
+  WINNOW_DEVICE void attend(int tile) {
+    float x[Shape::kStrips][Shape::kKeys / 8][4];
+    multiply_by_keys(keys(tile), x);
+    const int first_key = start_ + tile * Shape::kKeys;
+    WINNOW_UNROLL
+    for (int s = 0; s < Shape::kStrips; ++s) {
+      limit(x[s], first_key, t_.first + block_ + row_[s]);
+      softmax_[s].template take<Shape::kKeys>(x[s]);
+    }
+    multiply_by_values(values(tile), x);
+  }
+
+  WINNOW_DEVICE void multiply_by_keys(Tile<D> tile, float (&x)[Shape::kStrips][Shape::kKeys / 8][4]) const {
+    WINNOW_UNROLL
+    for (int s = 0; s < Shape::kStrips; ++s) {
+      WINNOW_UNROLL
+      for (int i = 0; i < Shape::kKeys / 8; ++i) {
+        WINNOW_UNROLL
+        for (int e = 0; e < 4; ++e) x[s][i][e] = 0;
+      }
+    }
+    WINNOW_UNROLL
+    for (int k = 0; k < D / 16; ++k) {
+      std::uint32_t a[Shape::kStrips][4];
+      WINNOW_UNROLL
+      for (int s = 0; s < Shape::kStrips; ++s) {
+        const int strip = (thread() / 32 * Shape::kStrips + s) * 16;
+        load_matrices(a[s], queries_.at(strip + own_.left_row(), k * 2 + own_.left_column()));
+      }
+      WINNOW_UNROLL
+      for (int n = 0; n < Shape::kKeys / 16; ++n) {
+        std::uint32_t b[4];
+        load_matrices(b, tile.at(n * 16 + own_.right_row(), k * 2 + own_.right_column()));
+        WINNOW_UNROLL
+        for (int s = 0; s < Shape::kStrips; ++s) multiply_pair<T>(x[s][2 * n], x[s][2 * n + 1], a[s], b);
+      }
+    }
+  }
+
+  /// The soft cap, and kNever where a key is not seen. `row` is the first of this thread's two.
+  WINNOW_DEVICE void limit(float (&x)[Shape::kKeys / 8][4], int first_key, int row) const {
+    if (t_.cap > 0) {
+      WINNOW_UNROLL
+      for (int i = 0; i < Shape::kKeys / 8; ++i) {
+        WINNOW_UNROLL
+        for (int e = 0; e < 4; ++e) x[i][e] = capped(x[i][e], t_.cap);
+      }
+    }
+    const int top = row - own_.lane / 4;  // of the strip
+    if (first_key + Shape::kKeys <= top + 1 && (t_.window == 0 || first_key > top + 15 - t_.window)) return;
+    WINNOW_UNROLL
+    for (int i = 0; i < Shape::kKeys / 8; ++i) {
+      WINNOW_UNROLL
+      for (int e = 0; e < 4; ++e) {
+        const int key = first_key + i * 8 + own_.lane % 4 * 2 + e % 2;
+        if (!sees(row + e / 2 * 8, key, t_.window)) x[i][e] = kNever;
+      }
+    }
+  }
+
+  WINNOW_DEVICE void multiply_by_values(Tile<D> tile, const float (&x)[Shape::kStrips][Shape::kKeys / 8][4]) {
+    WINNOW_UNROLL
+    for (int n = 0; n < Shape::kKeys / 16; ++n) {
+      std::uint32_t a[Shape::kStrips][4];
+      WINNOW_UNROLL
+      for (int s = 0; s < Shape::kStrips; ++s) {
+        WINNOW_UNROLL
+        for (int r = 0; r < 4; ++r) a[s][r] = T::pack(x[s][2 * n + r / 2][r % 2 * 2], x[s][2 * n + r / 2][r % 2 * 2 + 1]);
+      }
+      WINNOW_UNROLL
+      for (int i = 0; i < D / 16; ++i) {
+        std::uint32_t b[4];
+        load_transposed(b, tile.at(n * 16 + own_.left_row(), i * 2 + own_.left_column()));
+        WINNOW_UNROLL
+        for (int s = 0; s < Shape::kStrips; ++s) {
+          multiply_pair<T>(softmax_[s].out[2 * i], softmax_[s].out[2 * i + 1], a[s], b);
+        }
+      }
+    }
+  }
+
+  WINNOW_DEVICE void store(const Softmax<D>& softmax, int first_row) const {
+    WINNOW_UNROLL
+    for (int r = 0; r < 2; ++r) {
+      float sum = softmax.sum[r];
+      WINNOW_UNROLL
+      for (int lanes = 1; lanes < 4; lanes *= 2) sum += shuffle_xor(sum, lanes);
+      const int row = block_ + first_row + r * 8;
+      if (row >= t_.count) continue;
+      const std::size_t place = static_cast<std::size_t>(row) * t_.heads + head_;
+      const float over = 1 / sum;
+      WINNOW_UNROLL
+      for (int i = 0; i < D / 8; ++i) {
+        if (i * 8 >= t_.dim) break;
+        float* const to = t_.out + place * t_.dim + i * 8 + own_.lane % 4 * 2;
+        to[0] = softmax.out[i][r * 2] * over;
+        to[1] = softmax.out[i][r * 2 + 1] * over;
+      }
+      if (t_.lse != nullptr && own_.lane % 4 == 0) t_.lse[place] = softmax.largest[r] + log2(sum);
+    }
+  }
+
+  const PrefillTask& t_;
+  int head_;
+  int block_;  ///< first query
+  int start_;  ///< first key
+  int end_;    ///< key after the last
+  Tile<D> queries_;
+  Lane own_;
+  int row_[Shape::kStrips];  ///< of this thread, in the block
+  Softmax<D> softmax_[Shape::kStrips];
+};
+
+template <class T, int D>
+WINNOW_KERNEL(PrefillShape<D>::kThreads) prefill_kernel(const PrefillTask task) {
+  PrefillBlock<T, D>(task).run();
+}
+
+}  // namespace
+
+const char* prefill(const PrefillTask& task, void* stream) {
+  return for_element_and_dim(task.element, task.dim, [&]<class T, int D>() {
+    using Shape = PrefillShape<D>;
+    const Grid grid{(task.count + Shape::kQueries - 1) / Shape::kQueries, task.heads, Shape::kThreads, Shape::kShared};
+    return launch<prefill_kernel<T, D>>(grid, stream, task);
+  });
+}
+
+}  // namespace winnow::device

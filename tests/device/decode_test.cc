@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+
+#include "lanes.h"
+
+namespace winnow::device::test {
+namespace {
+
+struct StepShape {
+  int dim = 64;
+  int heads = 1;
+  int kv_heads = 1;
+  std::vector<std::vector<int>> pieces = {};  ///< of each row: entries of pieces that lie apart
+  Element keys = Element::bf16;
+  Element values = Element::bf16;
+  float cap = 0;
+  bool sinks = false;
+  bool probabilities = false;
+};
+
+/// A piece of a lane on the device and here.
+struct Piece {
+  Piece(Rows k, Rows v)
+      : keys(std::move(k)), values(std::move(v)), key_bytes(keys.bytes), value_bytes(values.bytes),
+        key_scales(keys.scales), value_scales(values.scales) {}
+
+  Rows keys;
+  Rows values;
+  Array<std::uint8_t> key_bytes;
+  Array<std::uint8_t> value_bytes;
+  Array<std::uint16_t> key_scales;
+  Array<std::uint16_t> value_scales;
+};
+
+/// What a GPU's products leave of factors that are split in two, and of values of quantized rows.
+reference::Rounding rounding_of(const StepShape& shape) {
+  const bool bf16 = shape.keys == Element::bf16;
+  const double split = bf16 ? 0x1p-17 : 0x1p-20;
+  const double quantized = is_quantized(shape.keys) || is_quantized(shape.values) ? 0x1p-11 : 0;
+  return {.factors = split + quantized, .weights = split + quantized, .exponential = kExponential};
+}
+
+class DecodeStep {
+ public:
+  explicit DecodeStep(const StepShape& shape)
+      : shape_(shape), q_(normal(random_, rows() * z(shape.heads) * z(shape.dim), 2)), sinks_(normal(random_, z(shape.heads))),
+        device_q_(q_), device_sinks_(sinks_), out_(q_.size()) {
+    first_item_.push_back(0);
+    for (std::size_t row = 0; row < rows(); ++row) {
+      int entries = 0;
+      for (const int n : shape.pieces[row]) entries += n;
+      for (int head = 0; head < shape.kv_heads; ++head) {
+        lanes_.emplace_back();
+        probabilities_.push_back(std::make_unique<Array<float>>(z(group()) * z(entries)));
+        int first = 0;
+        for (const int n : shape.pieces[row]) {
+          add_piece(static_cast<int>(row), head, n, first, entries);
+          first += n;
+        }
+        first_item_.push_back(static_cast<std::int32_t>(items_.size()));
+      }
+    }
+  }
+
+  void run() {
+    const Array<DecodeItem> items(items_);
+    const Array<std::int32_t> first_item(first_item_);
+    const Array<float> partial(items_.size() * z(group()) * z(shape_.dim + 2));
+    const DecodeTask task{.q = device_q_.address(),
+                          .out = out_.address(),
+                          .items = items.address(),
+                          .first_item = first_item.address(),
+                          .partial = partial.address(),
+                          .sinks = shape_.sinks ? device_sinks_.address() : nullptr,
+                          .key_element = shape_.keys,
+                          .value_element = shape_.values,
+                          .item_count = static_cast<std::int32_t>(items_.size()),
+                          .rows = static_cast<std::int32_t>(rows()),
+                          .heads = shape_.heads,
+                          .kv_heads = shape_.kv_heads,
+                          .dim = shape_.dim,
+                          .scale = scale(),
+                          .cap = shape_.cap};
+    ASSERT_EQ(winnow_kernels()->decode(task, nullptr), nullptr);
+    got_ = out_.read();
+  }
+
+  void expect_as_reference() const {
+    for (std::size_t row = 0; row < rows(); ++row) {
+      for (int head = 0; head < shape_.heads; ++head) expect_head(row, head);
+    }
+  }
+
+ private:
+  std::size_t rows() const { return shape_.pieces.size(); }
+  int group() const { return shape_.heads / shape_.kv_heads; }
+  float scale() const { return 1 / std::sqrt(static_cast<float>(shape_.dim)); }
+
+  void add_piece(int row, int head, int count, int first, int stride) {
+    auto& lane = lanes_.back();
+    lane.push_back(std::make_unique<Piece>(random_rows(random_, shape_.keys, count, shape_.dim),
+                                           random_rows(random_, shape_.values, count, shape_.dim)));
+    const Piece& piece = *lane.back();
+    for (int at = 0; at < count; at += DecodeItem::kMost) {
+      const auto scales = [&](const Array<std::uint16_t>& all, Element element) -> const void* {
+        return is_quantized(element) ? all.address() + at * shape_.dim / 32 : nullptr;
+      };
+      items_.push_back({.keys = piece.key_bytes.address() + z(at) * bytes_of(shape_.keys, shape_.dim),
+                        .values = piece.value_bytes.address() + z(at) * bytes_of(shape_.values, shape_.dim),
+                        .key_scales = scales(piece.key_scales, shape_.keys),
+                        .value_scales = scales(piece.value_scales, shape_.values),
+                        .probabilities = shape_.probabilities ? probabilities_.back()->address() + first + at : nullptr,
+                        .row = row,
+                        .kv_head = head,
+                        .count = std::min(DecodeItem::kMost, count - at),
+                        .stride = stride});
+    }
+  }
+
+  void expect_head(std::size_t row, int head) const {
+    const std::size_t lane = row * z(shape_.kv_heads) + z(head / group());
+    std::vector<float> keys;
+    std::vector<float> values;
+    for (const auto& piece : lanes_[lane]) {
+      keys.insert(keys.end(), piece->keys.values.begin(), piece->keys.values.end());
+      values.insert(values.end(), piece->values.values.begin(), piece->values.values.end());
+    }
+    const std::size_t at = (row * z(shape_.heads) + z(head)) * z(shape_.dim);
+    const std::vector<float> q(q_.begin() + static_cast<std::ptrdiff_t>(at),
+                               q_.begin() + static_cast<std::ptrdiff_t>(at + z(shape_.dim)));
+    const auto want = reference::attend(q, keys, values,
+                                        {.scale = scale(), .cap = shape_.cap, .sink = shape_.sinks ? sinks_[z(head)] : reference::kNone},
+                                        rounding_of(shape_));
+    for (std::size_t c = 0; c < z(shape_.dim); ++c) {
+      ASSERT_NEAR(got_[at + c], want.out[c], want.out_error[c] + 1e-7) << "row " << row << ", head " << head << ", element " << c;
+    }
+    if (!shape_.probabilities) return;
+    const auto probabilities = probabilities_[lane]->read();
+    for (std::size_t j = 0; j < want.weight.size(); ++j) {
+      ASSERT_NEAR(probabilities[z(head % group()) * want.weight.size() + j], want.weight[j], want.weight_error[j])
+          << "row " << row << ", head " << head << ", entry " << j;
+    }
+  }
+
+  StepShape shape_;
+  std::mt19937 random_{1};
+  std::vector<float> q_;
+  std::vector<float> sinks_;
+  Array<float> device_q_;
+  Array<float> device_sinks_;
+  Array<float> out_;
+  std::vector<std::vector<std::unique_ptr<Piece>>> lanes_;  ///< [row, kv_head]
+  std::vector<std::unique_ptr<Array<float>>> probabilities_;
+  std::vector<DecodeItem> items_;
+  std::vector<std::int32_t> first_item_;
+  std::vector<float> got_;
+};
+
+class Decode : public testing::TestWithParam<StepShape> {};
+
+TEST_P(Decode, attends_over_ragged_lanes_as_the_reference_does) {
+  in_several_orders([] {
+    DecodeStep step(GetParam());
+    step.run();
+    step.expect_as_reference();
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    , Decode,
+    testing::Values(
+        StepShape{.dim = 64, .heads = 4, .kv_heads = 2, .pieces = {{300, 1, 16}, {}, {7}}, .probabilities = true},
+        StepShape{.dim = 64, .pieces = {{1}, {64, 64}, {17}}, .keys = Element::f16, .values = Element::f16, .sinks = true, .probabilities = true},
+        StepShape{.dim = 64, .heads = 9, .pieces = {{33, 40}}, .cap = 5, .probabilities = true},
+        StepShape{.dim = 80, .heads = 7, .pieces = {{130}}},
+        StepShape{.dim = 128, .heads = 8, .kv_heads = 2, .pieces = {{70, 3}, {256, 256, 1}}, .sinks = true, .probabilities = true},
+        StepShape{.dim = 128, .heads = 4, .pieces = {{90}}, .keys = Element::q8_0, .values = Element::q8_0},
+        StepShape{.dim = 64, .heads = 2, .pieces = {{50, 9}}, .keys = Element::q8_0, .values = Element::f16},
+        StepShape{.dim = 96, .heads = 2, .pieces = {{21}}, .keys = Element::q8_0, .values = Element::q4_0, .probabilities = true},
+        StepShape{.dim = 64, .heads = 2, .pieces = {{129}}, .keys = Element::q4_0, .values = Element::q4_0},
+        StepShape{.dim = 256, .heads = 2, .pieces = {{40}, {20}}, .keys = Element::f16, .values = Element::f16, .cap = 30},
+        StepShape{.dim = 200, .heads = 3, .pieces = {{19}}}));
+
+TEST(Step, a_row_without_entries_gives_zeros_even_with_a_sink) {
+  const Array<float> q(std::vector<float>(64, 1.0F));
+  const Array<float> out(64);
+  const Array<float> sink(std::vector<float>{2});
+  const Array<std::int32_t> first_item(std::vector<std::int32_t>{0, 0});
+  DecodeTask task{};
+  task.q = q.address();
+  task.out = out.address();
+  task.sinks = sink.address();
+  task.first_item = first_item.address();
+  task.key_element = task.value_element = Element::f16;
+  task.rows = task.heads = task.kv_heads = 1;
+  task.dim = 64;
+  task.scale = 1;
+  ASSERT_EQ(winnow_kernels()->decode(task, nullptr), nullptr);
+  EXPECT_EQ(out.read(), std::vector<float>(64, 0.0F));
+}
+
+TEST(Step, names_what_lanes_may_have) {
+  DecodeTask task{};
+  task.dim = 64;
+  task.key_element = Element::f16;
+  task.value_element = Element::q8_0;
+  EXPECT_STREQ(winnow_kernels()->decode(task, nullptr),
+               "lanes on a device have f16, bf16, q8_0 or q4_0 for keys and values, or q8_0 with f16 or q4_0");
+}
+
+}  // namespace
+}  // namespace winnow::device::test

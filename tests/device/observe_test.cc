@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "prompt.h"
+
+namespace winnow::device::test {
+namespace {
+
+struct Observing {
+  PromptShape prompt;
+  Reduction reduction = Reduction::sum;
+  std::vector<std::int32_t> rows = {};  ///< empty: all
+  bool weighted = false;
+  int begin = 0;
+  int end = std::numeric_limits<int>::max();
+  int reach = 0;
+};
+
+/// Statistics of keys, [heads][stride], and bounds of their errors.
+struct Columns {
+  std::vector<double> values;
+  std::vector<double> errors;
+};
+
+float weight_of(std::size_t observed) { return 0.25F + 0.5F * static_cast<float>(observed % 5); }
+
+class Observed {
+ public:
+  explicit Observed(const Observing& what) : what_(what), prompt_(what.prompt), rows_(what.rows) {
+    for (int i = 0; what.rows.empty() && i < what.prompt.count; ++i) rows_.push_back(i);
+    for (std::size_t i = 0; i < rows_.size(); ++i) weights_.push_back(weight_of(i));
+    stride_ = std::min(what.end, what.prompt.first + what.prompt.count) - what.begin;
+  }
+
+  /// What the kernels leave in columns that begin as `start`.
+  std::vector<float> columns(float start) const {
+    const Array<float> columns(std::vector<float>(z(what_.prompt.heads) * z(stride_), start));
+    const Array<std::int32_t> rows(rows_);
+    const Array<float> weights(weights_);
+    EXPECT_EQ(winnow_kernels()->prefill(prompt_.task(), nullptr), nullptr);
+    const PrefillTask from = prompt_.task();
+    const ObserveTask task{.packed = from.packed,
+                           .lse = from.lse,
+                           .keys = from.keys,
+                           .rows = what_.rows.empty() ? nullptr : rows.address(),
+                           .weights = what_.weighted ? weights.address() : nullptr,
+                           .columns = columns.address(),
+                           .element = from.element,
+                           .reduction = what_.reduction,
+                           .observed = static_cast<std::int32_t>(rows_.size()),
+                           .first = from.first,
+                           .count = from.count,
+                           .heads = from.heads,
+                           .kv_heads = from.kv_heads,
+                           .dim = from.dim,
+                           .capacity = from.capacity,
+                           .begin = what_.begin,
+                           .end = what_.end,
+                           .stride = stride_,
+                           .reach = what_.reach,
+                           .cap = from.cap};
+    EXPECT_EQ(winnow_kernels()->observe(task, nullptr), nullptr);
+    return columns.read();
+  }
+
+  Columns reference(float start) const {
+    Columns out{std::vector<double>(z(what_.prompt.heads) * z(stride_), start), {}};
+    out.errors.resize(out.values.size());
+    for (int h = 0; h < what_.prompt.heads; ++h) {
+      for (std::size_t i = 0; i < rows_.size(); ++i) add(out, h, rows_[i], what_.weighted ? weights_[i] : 1.0F);
+    }
+    return out;
+  }
+
+ private:
+  /// Adds what one query gives to the keys. Their weights have an error of logits and sum; then come sums in f32.
+  void add(Columns& out, int head, int row, float factor) const {
+    const auto attended = prompt_.attend(row, head);
+    const int own = what_.prompt.first + row;
+    const int first = prompt_.first_key(row);
+    for (int key = std::max(first, what_.begin); key < std::min(own + 1, what_.begin + stride_); ++key) {
+      if (what_.reach > 0 && own - key >= what_.reach) continue;
+      const double p = attended.weight[z(key - first)] * factor;
+      const double error = 2 * attended.weight_error[z(key - first)] * factor + 1e-6 * p;
+      const std::size_t at = z(head) * z(stride_) + z(key - what_.begin);
+      out.values[at] = what_.reduction == Reduction::sum ? out.values[at] + p : std::max(out.values[at], p);
+      out.errors[at] = what_.reduction == Reduction::sum ? out.errors[at] + error : std::max(out.errors[at], error);
+    }
+  }
+
+  Observing what_;
+  Prompt prompt_;
+  std::vector<std::int32_t> rows_;
+  std::vector<float> weights_;
+  int stride_;
+};
+
+class Observe : public testing::TestWithParam<Observing> {};
+
+TEST_P(Observe, reduces_over_the_observed_rows_as_the_reference_does) {
+  SCOPED_TRACE(GetParam().prompt.name());
+  in_several_orders([] {
+    const Observed observed(GetParam());
+    const auto got = observed.columns(0.125F);
+    const auto want = observed.reference(0.125F);
+    for (std::size_t i = 0; i < got.size(); ++i) {
+      ASSERT_NEAR(got[i], want.values[i], want.errors[i] + 1e-6 * want.values[i]) << "column " << i;
+    }
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    , Observe,
+    testing::Values(
+        Observing{{.dim = 64, .count = 130, .heads = 2, .kv_heads = 1}},
+        Observing{{.dim = 64, .first = 200, .count = 80, .heads = 2, .kv_heads = 2, .element = Element::f16}, Reduction::max},
+        Observing{{.dim = 64, .first = 270, .count = 40}, Reduction::sum, {24, 25, 26, 39}, true},
+        Observing{{.dim = 64, .first = 100, .count = 100, .window = 30, .sinks = true}, Reduction::sum, {}, false, 90, 150, 30},
+        Observing{{.dim = 64, .first = 290, .count = 70, .cap = 5}, Reduction::max, {}, true, 0, 100, 20},
+        Observing{{.dim = 128, .first = 60, .count = 70, .heads = 2, .kv_heads = 1}, Reduction::sum, {0, 69}},
+        Observing{{.dim = 256, .first = 7, .count = 40, .element = Element::f16}}));
+
+}  // namespace
+}  // namespace winnow::device::test

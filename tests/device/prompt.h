@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "memory.h"
+#include "rows.h"
+
+namespace winnow::device::test {
+
+/// A chunk of a prompt in a layer.
+struct PromptShape {
+  int dim = 64;
+  int first = 0;
+  int count = 0;
+  int heads = 1;
+  int kv_heads = 1;
+  int window = 0;
+  float cap = 0;
+  bool sinks = false;
+  Element element = Element::bf16;
+
+  std::string name() const;
+};
+
+/// Its tensors, on the device and here, and what each query attends to by the slow reference.
+class Prompt {
+ public:
+  explicit Prompt(const PromptShape& shape);
+
+  const PromptShape& shape() const { return shape_; }
+  /// Of the prefill, whose results go to out, lse and packed.
+  PrefillTask task() const;
+  /// Query i of the chunk, and the first key that it sees.
+  reference::Result attend(int i, int head) const;
+  int first_key(int i) const;
+  int capacity() const { return shape_.first + shape_.count + 3; }
+
+  Array<float> out;
+  Array<float> lse;
+  Array<std::uint16_t> packed;
+  const Array<std::uint16_t>& keys() const { return device_keys_; }
+
+ private:
+  Prompt(const PromptShape& shape, std::mt19937 random);
+
+  PromptShape shape_;
+  std::vector<float> q_;
+  std::vector<float> sinks_;
+  Encoded keys_;
+  Encoded values_;
+  Array<float> device_q_;
+  Array<float> device_sinks_;
+  Array<std::uint16_t> device_keys_;
+  Array<std::uint16_t> device_values_;
+};
+
+}  // namespace winnow::device::test
