@@ -36,12 +36,12 @@ struct Piece {
   Array<std::uint16_t> value_scales;
 };
 
-/// What a GPU's products leave of factors that are split in two, and of values of quantized rows.
+/// What is left of factors that are split in two, twice rounded. Of f16 the second part may be subnormal. The values of
+/// quantized rows are rounded to f16.
 reference::Rounding rounding_of(const StepShape& shape) {
-  const bool bf16 = shape.keys == Element::bf16;
-  const double split = bf16 ? 0x1p-17 : 0x1p-20;
+  const double split = shape.keys == Element::bf16 ? 0x1p-16 : 0x1p-20;
   const double quantized = is_quantized(shape.keys) || is_quantized(shape.values) ? 0x1p-11 : 0;
-  return {.factors = split + quantized, .weights = split + quantized, .exponential = kExponential};
+  return {.factors = (split + quantized) / 2, .weights = split + quantized, .exponential = kExponential};
 }
 
 class DecodeStep {

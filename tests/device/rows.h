@@ -42,10 +42,13 @@ inline Encoded encoded(Element element, std::vector<float> values) {
 /// A GPU's approximations of powers and logarithms, relative.
 inline constexpr double kExponential = 0x1p-21;
 
-/// Factors of products that are rounded to elements of 16 bits once.
+/// Unit roundoff of elements of 16 bits.
+inline double roundoff(Element element) { return element == Element::f16 ? 0x1p-11 : 0x1p-8; }
+
+/// Queries and probabilities are rounded to elements of 16 bits; keys and values have them. The reference counts a
+/// rounding of both factors of a logit.
 inline reference::Rounding rounding_of(Element element) {
-  const double unit = element == Element::f16 ? 0x1p-11 : 0x1p-9;
-  return {.factors = unit, .weights = unit, .exponential = kExponential};
+  return {.factors = roundoff(element) / 2, .weights = roundoff(element), .exponential = kExponential};
 }
 
 /// Rows [begin, end) of one of several heads' rows, [heads][capacity][dim].
