@@ -5,6 +5,7 @@
 #include "device/calls.h"
 #include "device/dispatch.h"
 #include "device/merge.h"
+#include "device/parts.h"
 #include "device/rows.h"
 #include "device/tile.h"
 
@@ -51,6 +52,11 @@ class DecodeBlock {
         values_(item.values, item.value_scales, task.dim) {}
 
   WINNOW_DEVICE void run() {
+    int key = warp_ * kStep;
+    if (key < item_.count) {
+      load_keys(key);
+      if constexpr (kValuesAhead) load_values(key);
+    }
     pack_queries();
     sync_block();
     WINNOW_UNROLL
@@ -60,7 +66,7 @@ class DecodeBlock {
     }
     state_.largest = kNever;
     state_.sum = 0;
-    for (int key = warp_ * kStep; key < item_.count; key += kWarps * kStep) take(key);
+    for (; key < item_.count; key += kWarps * kStep) take(key);
     sync_block();  // before the states take the place of the queries
     share_state();
     sync_block();
@@ -68,6 +74,9 @@ class DecodeBlock {
   }
 
  private:
+  /// Values are on their way while their keys are worked on, where there are registers for both.
+  static constexpr bool kValuesAhead = D <= 128;
+
   WINNOW_DEVICE int head() const { return first_ + lane_ / 4; }  ///< within the group
   WINNOW_DEVICE Words* queries() const { return reinterpret_cast<Words*>(shared_memory()); }
 
@@ -96,37 +105,68 @@ class DecodeBlock {
     rest = T::pack(x - T::low(rounded), y - T::high(rounded));
   }
 
-  WINNOW_DEVICE void take(int first) {
-    float x[4];  // logits of keys c, c + 1, c + 8, c + 9, c = first + 2 (lane % 4)
-    multiply_by_keys(first, x);
-    int keys[4];
+  WINNOW_DEVICE int existing(int key) const { return key < item_.count ? key : item_.count - 1; }
+
+  WINNOW_DEVICE void load_keys(int first) {
     WINNOW_UNROLL
-    for (int e = 0; e < 4; ++e) keys[e] = first + lane_ % 4 * 2 + e % 2 + e / 2 * 8;
+    for (int chunk = 0; chunk < D / 32; ++chunk) {
+      const int at = chunk * 32 + lane_ % 4 * 8;
+      WINNOW_UNROLL
+      for (int n = 0; n < 2; ++n) {
+        if (at < t_.dim) loaded_keys_[chunk][n] = keys_.load(existing(first + n * 8 + lane_ / 4), at);
+      }
+    }
+  }
+
+  /// Entry e of this thread's four: first + 2 (lane % 4), the one after it, and those 8 after these.
+  WINNOW_DEVICE int entry(int first, int e) const { return first + lane_ % 4 * 2 + e % 2 + e / 2 * 8; }
+
+  WINNOW_DEVICE void load_values(int first) {
+    WINNOW_UNROLL
+    for (int part = 0; part < D / 64; ++part) load_values(first, part, loaded_values_[kValuesAhead ? part : 0]);
+  }
+  WINNOW_DEVICE void load_values(int first, int part, typename V::Loaded (&to)[4]) const {
+    const int at = part * 64 + lane_ / 4 * 8;
+    WINNOW_UNROLL
+    for (int e = 0; e < 4; ++e) {
+      if (at < t_.dim) to[e] = values_.load(existing(entry(first, e)), at);
+    }
+  }
+
+  WINNOW_DEVICE void take(int first) {
+    const int next = first + kWarps * kStep;
+    float x[4];  // logits of this thread's entries
+    multiply_by_keys(x);
+    if (next < item_.count) load_keys(next);
     WINNOW_UNROLL
     for (int e = 0; e < 4; ++e) {
       if (t_.cap > 0) x[e] = capped(x[e], t_.cap);
-      if (keys[e] >= item_.count) {
+      if (entry(first, e) >= item_.count) {
         x[e] = kNever;
       } else if (item_.probabilities != nullptr && head() < group_) {
-        item_.probabilities[static_cast<std::size_t>(head()) * item_.stride + keys[e]] = x[e];
+        item_.probabilities[static_cast<std::size_t>(head()) * item_.stride + entry(first, e)] = x[e];
       }
     }
     std::uint32_t p[4];
     take_logits(x, p);
-    multiply_by_values(first, p);
+    WINNOW_UNROLL
+    for (int part = 0; part < D / 64; ++part) {
+      if constexpr (!kValuesAhead) load_values(first, part, loaded_values_[0]);
+      multiply_by_values(part, loaded_values_[kValuesAhead ? part : 0], p);
+    }
+    if constexpr (kValuesAhead) {
+      if (next < item_.count) load_values(next);
+    }
   }
 
-  WINNOW_DEVICE int existing(int key) const { return key < item_.count ? key : item_.count - 1; }
-
-  WINNOW_DEVICE void multiply_by_keys(int first, float (&x)[4]) const {
+  WINNOW_DEVICE void multiply_by_keys(float (&x)[4]) const {
     float c[2][4] = {};
     WINNOW_UNROLL
     for (int chunk = 0; chunk < D / 32; ++chunk) {
-      const int at = chunk * 32 + lane_ % 4 * 8;
       Words k[2] = {};
-      if (at < t_.dim) {
-        WINNOW_UNROLL
-        for (int n = 0; n < 2; ++n) k[n] = keys_.load(existing(first + n * 8 + lane_ / 4), at);
+      WINNOW_UNROLL
+      for (int n = 0; n < 2; ++n) {
+        if (chunk * 32 + lane_ % 4 * 8 < t_.dim) k[n] = K::pairs(loaded_keys_[chunk][n]);
       }
       WINNOW_UNROLL
       for (int half = 0; half < 2; ++half) {
@@ -166,21 +206,17 @@ class DecodeBlock {
     split(weight[2], weight[3], p[2], p[3]);
   }
 
-  WINNOW_DEVICE void multiply_by_values(int first, const std::uint32_t (&p)[4]) {
+  WINNOW_DEVICE void multiply_by_values(int part, const typename V::Loaded (&loaded)[4], const std::uint32_t (&p)[4]) {
+    Words v[4] = {};  // of this thread's entries
     WINNOW_UNROLL
-    for (int part = 0; part < D / 64; ++part) {
-      const int at = part * 64 + lane_ / 4 * 8;
-      Words v[4] = {};  // of this thread's keys
-      if (at < t_.dim) {
-        WINNOW_UNROLL
-        for (int e = 0; e < 4; ++e) v[e] = values_.load(existing(first + lane_ % 4 * 2 + e % 2 + e / 2 * 8), at);
-      }
-      WINNOW_UNROLL
-      for (int i = 0; i < 8; ++i) {
-        const std::uint32_t which = i % 2 == 0 ? 0x5410U : 0x7632U;  // the low halves of both, or the high ones
-        T::multiply(state_.out[part * 8 + i], p, bytes_of(v[0].w[i / 2], v[1].w[i / 2], which),
-                    bytes_of(v[2].w[i / 2], v[3].w[i / 2], which));
-      }
+    for (int e = 0; e < 4; ++e) {
+      if (part * 64 + lane_ / 4 * 8 < t_.dim) v[e] = V::pairs(loaded[e]);
+    }
+    WINNOW_UNROLL
+    for (int i = 0; i < 8; ++i) {
+      const std::uint32_t which = i % 2 == 0 ? 0x5410U : 0x7632U;  // the low halves of both, or the high ones
+      T::multiply(state_.out[part * 8 + i], p, bytes_of(v[0].w[i / 2], v[1].w[i / 2], which),
+                  bytes_of(v[2].w[i / 2], v[3].w[i / 2], which));
     }
   }
 
@@ -220,8 +256,10 @@ class DecodeBlock {
       for (int w = 0; w < kWarps; ++w) {
         folded += states(w, g)[at < t_.dim ? at : D + 1] * exp2(states(w, g)[D] - largest);
       }
-      const std::size_t place = static_cast<std::size_t>(block_x()) * group_ + first_ + g;
-      t_.partial[place * (t_.dim + 2) + at] = at == t_.dim ? largest : folded;
+      const Parts parts(t_);
+      const std::size_t place = parts.place(block_x(), first_ + g);
+      (at < t_.dim ? parts.out(place)[at] : at == t_.dim ? parts.largest(place) : parts.sum(place)) =
+          at == t_.dim ? largest : folded;
     }
   }
 
@@ -233,6 +271,8 @@ class DecodeBlock {
   int warp_;
   K keys_;
   V values_;
+  typename K::Loaded loaded_keys_[D / 32][2];
+  typename V::Loaded loaded_values_[kValuesAhead ? D / 64 : 1][4];
   DecodeState<D> state_;
 };
 

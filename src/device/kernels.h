@@ -66,9 +66,10 @@ struct DecodeItem {
 struct DecodeTask {
   const float* q;                  ///< [rows][heads][dim]
   float* out;                      ///< [rows][heads][dim]
+  float* lse;                      ///< [rows][heads] as of PrefillTask; null: no item wants probabilities
   const DecodeItem* items;         ///< [item_count], by (row, kv_head)
   const std::int32_t* first_item;  ///< [rows * kv_heads + 1] first item of each row and KV head
-  float* partial;                  ///< work space, [item_count][group][dim + 2]
+  float* partial;                  ///< work space, [item_count][group][dim + 2] at a multiple of 16
   const float* sinks;              ///< [heads] logits in base e; null: there are none
   Element key_element, value_element;
   std::int32_t item_count, rows, heads, kv_heads, dim;

@@ -3,51 +3,53 @@
 
 #include <cstddef>
 
+#include "device/parts.h"
 #include "device/tile.h"
 
 namespace winnow::device {
 namespace {
 
-inline constexpr int kMergeThreads = 256;
-inline constexpr int kSlices = 8;  ///< warps, each of which folds one part in eight
+inline constexpr int kSlices = 16;  ///< warps, each of which folds one part in sixteen
+inline constexpr int kMergeThreads = kSlices * 32;
+inline constexpr int kMostDim = 256;
 
 /// A block is one query head of one row.
 class MergeBlock {
  public:
   WINNOW_DEVICE explicit MergeBlock(const DecodeTask& task)
       : t_(task),
+        parts_(task),
         row_(block_x()),
         head_(block_y()),
-        group_(task.heads / task.kv_heads),
-        begin_(task.first_item[row_ * task.kv_heads + head_ / group_]),
-        end_(task.first_item[row_ * task.kv_heads + head_ / group_ + 1]) {}
+        begin_(task.first_item[row_ * task.kv_heads + head_ / parts_.group]),
+        end_(task.first_item[row_ * task.kv_heads + head_ / parts_.group + 1]) {}
 
-  WINNOW_DEVICE void run() {
+  WINNOW_DEVICE void run() const {
     const float largest = reduce(largest_of_slice(), [](float a, float b) { return a > b ? a : b; });
     const float sink = t_.sinks != nullptr ? exp2(t_.sinks[head_] * kLog2e - largest) : 0;
     const float sum = reduce(sum_of_slice(largest), [](float a, float b) { return a + b; }) + sink;
-    fold(largest, sum > 0 && end_ > begin_ ? 1 / sum : 0);
-    if (end_ > begin_) write_probabilities(largest + log2(sum));
+    fold_slice(largest);
+    sync_block();
+    const std::size_t place = static_cast<std::size_t>(row_) * t_.heads + head_;
+    add_slices(t_.out + place * t_.dim, sum > 0 ? 1 / sum : 0);
+    if (t_.lse != nullptr && thread() == 0) t_.lse[place] = largest + log2(sum);
   }
 
  private:
   WINNOW_DEVICE float* shared() const { return reinterpret_cast<float*>(shared_memory()); }
-  /// Output, largest logit and sum of a part.
-  WINNOW_DEVICE const float* part(int item) const {
-    return t_.partial + (static_cast<std::size_t>(item) * group_ + head_ % group_) * (t_.dim + 2);
-  }
+  WINNOW_DEVICE std::size_t part(int item) const { return parts_.place(item, head_ % parts_.group); }
 
   WINNOW_DEVICE float largest_of_slice() const {
     float largest = t_.sinks != nullptr ? t_.sinks[head_] * kLog2e : kNever;
     for (int i = begin_ + thread(); i < end_; i += kMergeThreads) {
-      largest = part(i)[t_.dim] > largest ? part(i)[t_.dim] : largest;
+      largest = parts_.largest(part(i)) > largest ? parts_.largest(part(i)) : largest;
     }
     return largest;
   }
   WINNOW_DEVICE float sum_of_slice(float largest) const {
     float sum = 0;
     for (int i = begin_ + thread(); i < end_; i += kMergeThreads) {
-      sum += part(i)[t_.dim + 1] * exp2(part(i)[t_.dim] - largest);
+      sum += parts_.sum(part(i)) * exp2(parts_.largest(part(i)) - largest);
     }
     return sum;
   }
@@ -65,16 +67,24 @@ class MergeBlock {
     return all;
   }
 
-  /// The output: warp s folds parts begin + s, begin + s + 8 and so on, and then the slices are added up.
-  WINNOW_DEVICE void fold(float largest, float over) const {
+  /// Leaves the sum of parts begin + s, begin + s + 16 and so on in shared memory, [slice][dim], by warp s.
+  WINNOW_DEVICE void fold_slice(float largest) const {
     const int slice = thread() / 32;
-    for (int at = thread() % 32; at < t_.dim; at += 32) {
-      float out = 0;
-      for (int i = begin_ + slice; i < end_; i += kSlices) out += part(i)[at] * exp2(part(i)[t_.dim] - largest);
-      shared()[slice * t_.dim + at] = out;
+    for (int at = thread() % 32 * 4; at < t_.dim; at += 128) {
+      float out[4] = {0, 0, 0, 0};
+      WINNOW_UNROLL_BY(4)
+      for (int i = begin_ + slice; i < end_; i += kSlices) {
+        const float weight = exp2(parts_.largest(part(i)) - largest);
+        const Floats of_part = load_floats(parts_.out(part(i)) + at);
+        WINNOW_UNROLL
+        for (int e = 0; e < 4; ++e) out[e] += of_part.x[e] * weight;
+      }
+      WINNOW_UNROLL
+      for (int e = 0; e < 4; ++e) shared()[slice * t_.dim + at + e] = out[e];
     }
-    sync_block();
-    float* const to = t_.out + (static_cast<std::size_t>(row_) * t_.heads + head_) * t_.dim;
+  }
+
+  WINNOW_DEVICE void add_slices(float* to, float over) const {
     for (int at = thread(); at < t_.dim; at += kMergeThreads) {
       float out = 0;
       for (int s = 0; s < kSlices; ++s) out += shared()[s * t_.dim + at];
@@ -82,30 +92,34 @@ class MergeBlock {
     }
   }
 
-  WINNOW_DEVICE void write_probabilities(float lse) const {
-    for (int i = begin_; i < end_; ++i) {
-      const DecodeItem& item = t_.items[i];
-      if (item.probabilities == nullptr) continue;
-      float* const of_head = item.probabilities + static_cast<std::size_t>(head_ % group_) * item.stride;
-      for (int key = thread(); key < item.count; key += kMergeThreads) of_head[key] = exp2(of_head[key] - lse);
-    }
-  }
-
   const DecodeTask& t_;
+  Parts parts_;
   int row_;
   int head_;
-  int group_;
   int begin_;  ///< items
   int end_;
 };
 
 WINNOW_KERNEL(kMergeThreads) merge_kernel(const DecodeTask task) { MergeBlock(task).run(); }
 
+/// A block makes probabilities of the logits that an item left.
+WINNOW_KERNEL(DecodeItem::kMost) probabilities_kernel(const DecodeTask task) {
+  const DecodeItem& item = task.items[block_x()];
+  if (item.probabilities == nullptr || thread() >= item.count) return;
+  const int group = task.heads / task.kv_heads;
+  for (int g = 0; g < group; ++g) {
+    float& p = item.probabilities[static_cast<std::size_t>(g) * item.stride + thread()];
+    p = exp2(p - task.lse[static_cast<std::size_t>(item.row) * task.heads + item.kv_head * group + g]);
+  }
+}
+
 }  // namespace
 
 const char* merge(const DecodeTask& task, void* stream) {
-  constexpr int kMostShared = kSlices * 256 * 4;
-  return launch<merge_kernel>(Grid{task.rows, task.heads, kMergeThreads, kMostShared}, stream, task);
+  const char* const problem =
+      launch<merge_kernel>(Grid{task.rows, task.heads, kMergeThreads, kSlices * kMostDim * 4}, stream, task);
+  if (problem != nullptr || task.lse == nullptr) return problem;
+  return launch<probabilities_kernel>(Grid{task.item_count, 1, DecodeItem::kMost, 0}, stream, task);
 }
 
 }  // namespace winnow::device

@@ -18,14 +18,7 @@ struct ObserveShape {
   static constexpr int kThreads = kWarps * 32;
   static constexpr int kKeys = 16 * kWarps * kStrips;
   static constexpr int kRows = Tile<D>::bytes(kKeys + 2 * kQueries);
-  static constexpr int kShared = kRows + 2 * kQueries * 8;
-};
-
-/// A tile's query: its row in the prompt, and what is taken off its logits, so that their powers of 2 are its
-/// probabilities times its weight.
-struct Observed {
-  std::int32_t row;
-  float less;
+  static constexpr int kShared = kRows + 512;  // so that its end is a multiple of a row's bytes, too
 };
 
 /// One block of keys of one query head. Products have keys as rows, so that each thread reduces over its own columns.
@@ -50,39 +43,40 @@ class ObserveBlock {
     if (tile >= tiles) return;  // the same for all threads
     copy_keys();
     copy_tile(tile);
+    share(tile, less(tile));
     for (int s = 0; s < Shape::kStrips; ++s) of_key_[s][0] = of_key_[s][1] = 0;
-    for (; tile < tiles; ++tile) {
-      const bool more = tile + 1 < tiles && is_seen(tile + 1);
-      if (more) {
-        copy_tile(tile + 1);
-        wait_copies<1>();
-      } else {
-        wait_copies<0>();
-      }
-      sync_block();
+    for (bool more = true; more; ++tile) {
+      wait_copies<0>();
+      sync_block();  // the tile is there, and nobody reads the one before
+      more = tile + 1 < tiles && is_seen(tile + 1);
+      if (more) copy_tile(tile + 1);
+      const float next = more ? less(tile + 1) : 0;  // comes while the tile is observed
       observe_tile(tile);
-      sync_block();  // before the tile is overwritten
-      if (!more) break;
+      if (more) share(tile + 1, next);
     }
     store();
   }
 
  private:
   WINNOW_DEVICE Tile<D> queries(int tile) const { return keys_.after(Shape::kKeys + tile % 2 * Shape::kQueries); }
-  WINNOW_DEVICE Observed* observed(int tile) const {
-    return reinterpret_cast<Observed*>(shared_memory() + Shape::kRows) + tile % 2 * Shape::kQueries;
+  /// What is taken off the logits of each query of a tile, so that their powers of 2 are its probabilities times its
+  /// weight.
+  WINNOW_DEVICE float* less_of(int tile) const {
+    return reinterpret_cast<float*>(shared_memory() + Shape::kRows) + tile % 2 * Shape::kQueries;
   }
 
   /// Query of the chunk.
-  WINNOW_DEVICE int query(int i) const { return t_.rows != nullptr ? t_.rows[i] : i; }
+  WINNOW_DEVICE int query(int i) const {
+    const int existing = i < t_.observed ? i : t_.observed - 1;
+    return t_.rows != nullptr ? t_.rows[existing] : existing;
+  }
   /// The first tile with a query at or after the block's first key.
   WINNOW_DEVICE int first_tile(int tiles) const {
     int low = 0;
     int high = tiles;
     while (low < high) {
       const int middle = (low + high) / 2;
-      const int last = middle * Shape::kQueries + Shape::kQueries - 1;
-      if (t_.first + query(last < t_.observed ? last : t_.observed - 1) >= block_) {
+      if (t_.first + query(middle * Shape::kQueries + Shape::kQueries - 1) >= block_) {
         high = middle;
       } else {
         low = middle + 1;
@@ -98,45 +92,79 @@ class ObserveBlock {
   WINNOW_DEVICE void copy_keys() const {
     const std::size_t lane = static_cast<std::size_t>(head_ / (t_.heads / t_.kv_heads)) * t_.capacity;
     const auto* const from = static_cast<const std::uint16_t*>(t_.keys) + (lane + block_) * t_.dim;
-    copy_rows<Shape::kKeys, Shape::kThreads>(keys_, t_.dim, [=, this](int row) {
-      return block_ + row < last_key_ ? from + static_cast<std::size_t>(row) * t_.dim : nullptr;
-    });
+    copy_rows<Shape::kKeys, Shape::kThreads>(keys_, t_.dim, last_key_ - block_,
+                                             [=, dim = t_.dim](int row) { return from + row * dim; });
   }
 
   WINNOW_DEVICE void copy_tile(int tile) const {
     const int first = tile * Shape::kQueries;
     const auto* const from =
         static_cast<const std::uint16_t*>(t_.packed) + static_cast<std::size_t>(head_) * t_.count * t_.dim;
-    copy_rows<Shape::kQueries, Shape::kThreads>(queries(tile), t_.dim, [=, this](int row) {
-      return first + row < t_.observed ? from + static_cast<std::size_t>(query(first + row)) * t_.dim : nullptr;
-    });
+    copy_rows<Shape::kQueries, Shape::kThreads>(
+        queries(tile), t_.dim, t_.observed - first,
+        [=, this](int row) { return from + static_cast<std::size_t>(query(first + row)) * t_.dim; });
     commit_copies();
-    if (thread() < Shape::kQueries) observed(tile)[thread()] = describe(first + thread());
   }
 
-  WINNOW_DEVICE Observed describe(int i) const {
-    if (i >= t_.observed) return {-1, 0};  // sees no key
-    const int of_chunk = query(i);
-    const float lse = t_.lse[static_cast<std::size_t>(of_chunk) * t_.heads + head_];
-    return {t_.first + of_chunk, t_.weights != nullptr ? lse - log2(t_.weights[i]) : lse};
+  /// Of this thread's query of a tile. Infinite where there is none: its probabilities are 0.
+  WINNOW_DEVICE float less(int tile) const {
+    const int i = tile * Shape::kQueries + thread();
+    if (thread() >= Shape::kQueries || i >= t_.observed) return infinity();
+    const float lse = t_.lse[static_cast<std::size_t>(query(i)) * t_.heads + head_];
+    return t_.weights != nullptr ? lse - log2(t_.weights[i]) : lse;
+  }
+  WINNOW_DEVICE void share(int tile, float mine) const {
+    if (thread() < Shape::kQueries) less_of(tile)[thread()] = mine;
   }
 
   WINNOW_DEVICE void observe_tile(int tile) {
     float x[Shape::kStrips][Shape::kQueries / 8][4];
     multiply(queries(tile), x);
-    const Observed* const of_tile = observed(tile);
     WINNOW_UNROLL
-    for (int s = 0; s < Shape::kStrips; ++s) {
-      const int key = block_ + (thread() / 32 * Shape::kStrips + s) * 16 + own_.lane / 4;
+    for (int s = 0; s < Shape::kStrips; ++s) limit(tile, x[s], block_ + (thread() / 32 * Shape::kStrips + s) * 16);
+    const float* const off = less_of(tile);
+    if (t_.reduction == Reduction::sum) {
+      reduce(x, off, [](float a, float b) { return a + b; });
+    } else {
+      reduce(x, off, [](float a, float b) { return a > b ? a : b; });
+    }
+  }
+
+  /// The soft cap, and kNever where a query of the tile does not see a key of a strip, or is too far from it.
+  WINNOW_DEVICE void limit(int tile, float (&x)[Shape::kQueries / 8][4], int first_key) const {
+    if (t_.cap > 0) {
       WINNOW_UNROLL
       for (int i = 0; i < Shape::kQueries / 8; ++i) {
         WINNOW_UNROLL
-        for (int e = 0; e < 4; ++e) {
-          const Observed& by = of_tile[i * 8 + own_.lane % 4 * 2 + e % 2];
-          const float logit = t_.cap > 0 ? capped(x[s][i][e], t_.cap) : x[s][i][e];
-          const float p = sees(by.row, key + e / 2 * 8, t_.reach) ? exp2(logit - by.less) : 0;
-          float& column = of_key_[s][e / 2];
-          column = t_.reduction == Reduction::sum ? column + p : (p > column ? p : column);
+        for (int e = 0; e < 4; ++e) x[i][e] = capped(x[i][e], t_.cap);
+      }
+    }
+    const int first = tile * Shape::kQueries;
+    const bool all_see = t_.first + query(first) >= first_key + 15 &&
+                         (t_.reach == 0 || t_.first + query(first + Shape::kQueries - 1) - first_key < t_.reach);
+    if (all_see) return;
+    const int key = first_key + own_.lane / 4;
+    WINNOW_UNROLL
+    for (int i = 0; i < Shape::kQueries / 8; ++i) {
+      WINNOW_UNROLL
+      for (int e = 0; e < 4; ++e) {
+        const int row = t_.first + query(first + i * 8 + own_.lane % 4 * 2 + e % 2);
+        if (!sees(row, key + e / 2 * 8, t_.reach)) x[i][e] = kNever;
+      }
+    }
+  }
+
+  template <class Join>
+  WINNOW_DEVICE void reduce(const float (&x)[Shape::kStrips][Shape::kQueries / 8][4], const float* off, Join join) {
+    WINNOW_UNROLL
+    for (int i = 0; i < Shape::kQueries / 8; ++i) {
+      WINNOW_UNROLL
+      for (int c = 0; c < 2; ++c) {
+        const float of_query = off[i * 8 + own_.lane % 4 * 2 + c];
+        WINNOW_UNROLL
+        for (int s = 0; s < Shape::kStrips; ++s) {
+          WINNOW_UNROLL
+          for (int r = 0; r < 2; ++r) of_key_[s][r] = join(of_key_[s][r], exp2(x[s][i][2 * r + c] - of_query));
         }
       }
     }
@@ -151,18 +179,18 @@ class ObserveBlock {
         for (int e = 0; e < 4; ++e) x[s][i][e] = 0;
       }
     }
+    const int strips = thread() / 32 * Shape::kStrips * 16;
+    const SharedAddress left = keys_.start(strips + own_.left_row(), own_.left_column());
+    const SharedAddress right = tile.start(own_.right_row(), own_.right_column());
     WINNOW_UNROLL
     for (int k = 0; k < D / 16; ++k) {
       std::uint32_t a[Shape::kStrips][4];
       WINNOW_UNROLL
-      for (int s = 0; s < Shape::kStrips; ++s) {
-        const int strip = (thread() / 32 * Shape::kStrips + s) * 16;
-        load_matrices(a[s], keys_.at(strip + own_.left_row(), k * 2 + own_.left_column()));
-      }
+      for (int s = 0; s < Shape::kStrips; ++s) load_matrices(a[s], Tile<D>::walk(left, k, s * 16));
       WINNOW_UNROLL
       for (int n = 0; n < Shape::kQueries / 16; ++n) {
         std::uint32_t b[4];
-        load_matrices(b, tile.at(n * 16 + own_.right_row(), k * 2 + own_.right_column()));
+        load_matrices(b, Tile<D>::walk(right, k, n * 16));
         WINNOW_UNROLL
         for (int s = 0; s < Shape::kStrips; ++s) multiply_pair<T>(x[s][2 * n], x[s][2 * n + 1], a[s], b);
       }

@@ -107,15 +107,10 @@ class PrefillBlock {
     }
     const int tiles = (end_ - start_ + Shape::kKeys - 1) / Shape::kKeys;
     for (int tile = 0; tile < tiles; ++tile) {
-      if (tile + 1 < tiles) {
-        copy_tile(tile + 1);
-        wait_copies<1>();
-      } else {
-        wait_copies<0>();
-      }
-      sync_block();
+      wait_copies<0>();
+      sync_block();  // the tile is there, and nobody reads the one before
+      if (tile + 1 < tiles) copy_tile(tile + 1);
       attend(tile);
-      sync_block();  // before the tile is overwritten
     }
     WINNOW_UNROLL
     for (int s = 0; s < Shape::kStrips; ++s) store(softmax_[s], row_[s]);
@@ -130,12 +125,10 @@ class PrefillBlock {
     const int first = start_ + tile * Shape::kKeys;
     const auto rows_of = [&](const void* all) {
       const auto* const from = static_cast<const std::uint16_t*>(all) + (lane + first) * t_.dim;
-      return [=, this](int row) {
-        return first + row < end_ ? from + static_cast<std::size_t>(row) * t_.dim : nullptr;
-      };
+      return [=, dim = t_.dim](int row) { return from + row * dim; };
     };
-    copy_rows<Shape::kKeys, Shape::kThreads>(keys(tile), t_.dim, rows_of(t_.keys));
-    copy_rows<Shape::kKeys, Shape::kThreads>(values(tile), t_.dim, rows_of(t_.values));
+    copy_rows<Shape::kKeys, Shape::kThreads>(keys(tile), t_.dim, end_ - first, rows_of(t_.keys));
+    copy_rows<Shape::kKeys, Shape::kThreads>(values(tile), t_.dim, end_ - first, rows_of(t_.values));
     commit_copies();
   }
 
@@ -182,18 +175,18 @@ class PrefillBlock {
         for (int e = 0; e < 4; ++e) x[s][i][e] = 0;
       }
     }
+    const int strips = thread() / 32 * Shape::kStrips * 16;
+    const SharedAddress left = queries_.start(strips + own_.left_row(), own_.left_column());
+    const SharedAddress right = tile.start(own_.right_row(), own_.right_column());
     WINNOW_UNROLL
     for (int k = 0; k < D / 16; ++k) {
       std::uint32_t a[Shape::kStrips][4];
       WINNOW_UNROLL
-      for (int s = 0; s < Shape::kStrips; ++s) {
-        const int strip = (thread() / 32 * Shape::kStrips + s) * 16;
-        load_matrices(a[s], queries_.at(strip + own_.left_row(), k * 2 + own_.left_column()));
-      }
+      for (int s = 0; s < Shape::kStrips; ++s) load_matrices(a[s], Tile<D>::walk(left, k, s * 16));
       WINNOW_UNROLL
       for (int n = 0; n < Shape::kKeys / 16; ++n) {
         std::uint32_t b[4];
-        load_matrices(b, tile.at(n * 16 + own_.right_row(), k * 2 + own_.right_column()));
+        load_matrices(b, Tile<D>::walk(right, k, n * 16));
         WINNOW_UNROLL
         for (int s = 0; s < Shape::kStrips; ++s) multiply_pair<T>(x[s][2 * n], x[s][2 * n + 1], a[s], b);
       }
@@ -222,6 +215,7 @@ class PrefillBlock {
   }
 
   WINNOW_DEVICE void multiply_by_values(Tile<D> tile, const float (&x)[Shape::kStrips][Shape::kKeys / 8][4]) {
+    const SharedAddress right = tile.start(own_.left_row(), own_.left_column());
     WINNOW_UNROLL
     for (int n = 0; n < Shape::kKeys / 16; ++n) {
       std::uint32_t a[Shape::kStrips][4];
@@ -233,7 +227,7 @@ class PrefillBlock {
       WINNOW_UNROLL
       for (int i = 0; i < D / 16; ++i) {
         std::uint32_t b[4];
-        load_transposed(b, tile.at(n * 16 + own_.left_row(), i * 2 + own_.left_column()));
+        load_transposed(b, Tile<D>::walk(right, i, n * 16));
         WINNOW_UNROLL
         for (int s = 0; s < Shape::kStrips; ++s) {
           multiply_pair<T>(softmax_[s].out[2 * i], softmax_[s].out[2 * i + 1], a[s], b);

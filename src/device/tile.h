@@ -13,7 +13,7 @@ inline constexpr float kLog2e = 1.4426950408889634F;
 inline constexpr float kNever = -1e30F;
 
 /// Rows of D elements of 16 bits in shared memory. Columns of 16 bytes are swizzled by their row, so that eight rows of
-/// one column, or eight columns of one row, lie in different banks.
+/// one column, or eight columns of one row, lie in different banks. The first row lies at a multiple of its bytes.
 template <int D>
 struct Tile {
   static constexpr int kColumns = D / 8;
@@ -23,18 +23,29 @@ struct Tile {
 
   WINNOW_DEVICE std::uint16_t* at(int row, int column) const { return data + row * D + (column ^ row % 8) * 8; }
   WINNOW_DEVICE Tile after(int rows) const { return {data + rows * D}; }
+
+  /// The place of a row and column for walk().
+  WINNOW_DEVICE SharedAddress start(int row, int column) const { return address_of(at(row, column)); }
+  /// From such a place with an even column, or one beside it: `rows` down, a multiple of 8, and to the column that
+  /// differs from it by the bits of 2 `pairs`. One instruction where a kernel would else keep an address for each column.
+  WINNOW_DEVICE static SharedAddress walk(SharedAddress from, int pairs, int rows) {
+    return (from ^ static_cast<SharedAddress>(pairs * 32)) + static_cast<SharedAddress>(rows * D * 2);
+  }
 };
 
-/// Begins to copy the rows of a tile by a block of so many threads. `address` gives where row r of the tile lies, null:
-/// nowhere, and the row is zeros. So are elements from `dim` on.
+/// Begins to copy rows into a tile by a block of so many threads. `address` gives where row r lies. Rows from `count` on
+/// are zeros, and so are elements from `dim` on. Each thread stays in one column.
 template <int Rows, int Threads, int D, class Address>
-WINNOW_DEVICE void copy_rows(Tile<D> to, int dim, Address address) {
-  constexpr int kPieces = Rows * Tile<D>::kColumns;
-  for (int i = thread(); i < kPieces; i += Threads) {
-    const int row = i / Tile<D>::kColumns;
-    const int column = i % Tile<D>::kColumns;
-    const std::uint16_t* const from = address(row);
-    copy_async(to.at(row, column), from + column * 8, from != nullptr && column * 8 < dim);
+WINNOW_DEVICE void copy_rows(Tile<D> to, int dim, int count, Address address) {
+  constexpr int kStep = Threads / Tile<D>::kColumns;
+  static_assert(Threads % Tile<D>::kColumns == 0 && Rows % kStep == 0);
+  const int column = thread() % Tile<D>::kColumns;
+  const int first = thread() / Tile<D>::kColumns;
+  const bool there = column * 8 < dim;
+  WINNOW_UNROLL
+  for (int i = 0; i < Rows / kStep; ++i) {
+    const int row = first + i * kStep;
+    copy_async(to.at(row, column), address(row) + column * 8, there && row < count);
   }
 }
 

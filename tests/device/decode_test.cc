@@ -48,7 +48,7 @@ class DecodeStep {
  public:
   explicit DecodeStep(const StepShape& shape)
       : shape_(shape), q_(normal(random_, rows() * z(shape.heads) * z(shape.dim), 2)), sinks_(normal(random_, z(shape.heads))),
-        device_q_(q_), device_sinks_(sinks_), out_(q_.size()) {
+        device_q_(q_), device_sinks_(sinks_), out_(q_.size()), lse_(rows() * z(shape.heads)) {
     first_item_.push_back(0);
     for (std::size_t row = 0; row < rows(); ++row) {
       int entries = 0;
@@ -69,9 +69,10 @@ class DecodeStep {
   void run() {
     const Array<DecodeItem> items(items_);
     const Array<std::int32_t> first_item(first_item_);
-    const Array<float> partial(items_.size() * z(group()) * z(shape_.dim + 2));
+    const Array<float> partial((items_.size() * z(group()) * z(shape_.dim + 2) + 3) / 4 * 4);
     const DecodeTask task{.q = device_q_.address(),
                           .out = out_.address(),
+                          .lse = shape_.probabilities ? lse_.address() : nullptr,
                           .items = items.address(),
                           .first_item = first_item.address(),
                           .partial = partial.address(),
@@ -139,6 +140,10 @@ class DecodeStep {
       ASSERT_NEAR(got_[at + c], want.out[c], want.out_error[c] + 1e-7) << "row " << row << ", head " << head << ", element " << c;
     }
     if (!shape_.probabilities) return;
+    if (!keys.empty()) {
+      const double lse = lse_of(want);
+      ASSERT_NEAR(lse_.read()[row * z(shape_.heads) + z(head)], lse, lse_error(want, lse)) << "row " << row << ", head " << head;
+    }
     const auto probabilities = probabilities_[lane]->read();
     for (std::size_t j = 0; j < want.weight.size(); ++j) {
       ASSERT_NEAR(probabilities[z(head % group()) * want.weight.size() + j], want.weight[j], want.weight_error[j])
@@ -153,6 +158,7 @@ class DecodeStep {
   Array<float> device_q_;
   Array<float> device_sinks_;
   Array<float> out_;
+  Array<float> lse_;
   std::vector<std::vector<std::unique_ptr<Piece>>> lanes_;  ///< [row, kv_head]
   std::vector<std::unique_ptr<Array<float>>> probabilities_;
   std::vector<DecodeItem> items_;

@@ -10,6 +10,8 @@
 #define WINNOW_DEVICE __device__ __forceinline__
 #define WINNOW_KERNEL(threads) __global__ void __launch_bounds__(threads)
 #define WINNOW_UNROLL _Pragma("unroll")
+#define WINNOW_PRAGMA(text) _Pragma(#text)
+#define WINNOW_UNROLL_BY(n) WINNOW_PRAGMA(unroll n)
 
 namespace winnow::device {
 
@@ -20,7 +22,7 @@ WINNOW_DEVICE int blocks_x() { return static_cast<int>(gridDim.x); }
 
 /// The block's shared memory, as many bytes as its launch said.
 WINNOW_DEVICE unsigned char* shared_memory() {
-  extern __shared__ __align__(128) unsigned char bytes[];
+  extern __shared__ __align__(1024) unsigned char bytes[];
   return bytes;
 }
 WINNOW_DEVICE void sync_block() { __syncthreads(); }
@@ -33,6 +35,7 @@ WINNOW_DEVICE float exp2(float x) {
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
   return y;
 }
+WINNOW_DEVICE float infinity() { return __int_as_float(0x7f800000); }
 WINNOW_DEVICE float log2(float x) { return __log2f(x); }
 WINNOW_DEVICE float divide(float x, float y) { return __fdividef(x, y); }
 
@@ -42,6 +45,10 @@ struct alignas(16) Words {
 struct alignas(8) HalfWords {
   std::uint32_t w[2];
 };
+struct alignas(16) Floats {
+  float x[4];
+};
+WINNOW_DEVICE Floats load_floats(const float* from) { return *reinterpret_cast<const Floats*>(from); }
 /// Loads from memory that is read once and that no running kernel writes.
 WINNOW_DEVICE Words load16(const void* from) {
   Words v;
@@ -55,6 +62,7 @@ WINNOW_DEVICE HalfWords load8(const void* from) {
   asm("ld.global.nc.L1::no_allocate.v2.u32 {%0,%1}, [%2];" : "=r"(v.w[0]), "=r"(v.w[1]) : "l"(from));
   return v;
 }
+WINNOW_DEVICE std::uint32_t load2(const void* from) { return __ldg(static_cast<const unsigned short*>(from)); }
 WINNOW_DEVICE std::uint32_t load4(const void* from) { return __ldg(static_cast<const unsigned*>(from)); }
 
 /// The bytes of (a, b), 0 to 7, that the four nibbles of `which` name.
@@ -62,23 +70,27 @@ WINNOW_DEVICE std::uint32_t bytes_of(std::uint32_t a, std::uint32_t b, std::uint
   return __byte_perm(a, b, which);
 }
 
-WINNOW_DEVICE std::uint32_t in_shared(const void* p) { return static_cast<std::uint32_t>(__cvta_generic_to_shared(p)); }
+/// An address in shared memory, to reckon with.
+using SharedAddress = std::uint32_t;
+WINNOW_DEVICE SharedAddress address_of(const void* shared) {
+  return static_cast<SharedAddress>(__cvta_generic_to_shared(shared));
+}
 
 /// Four matrices of 8 x 8 elements of 16 bits; lane l names row l % 8 of matrix l / 8.
-WINNOW_DEVICE void load_matrices(std::uint32_t (&r)[4], const void* row) {
+WINNOW_DEVICE void load_matrices(std::uint32_t (&r)[4], SharedAddress row) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
                : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
-               : "r"(in_shared(row)));
+               : "r"(row));
 }
-WINNOW_DEVICE void load_transposed(std::uint32_t (&r)[4], const void* row) {
+WINNOW_DEVICE void load_transposed(std::uint32_t (&r)[4], SharedAddress row) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
                : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
-               : "r"(in_shared(row)));
+               : "r"(row));
 }
 
 /// Begins to copy 16 bytes into shared memory, or zeros if there is nothing to copy.
 WINNOW_DEVICE void copy_async(void* to, const void* from, bool there) {
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(in_shared(to)), "l"(from), "r"(there ? 16 : 0));
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(address_of(to)), "l"(from), "r"(there ? 16 : 0));
 }
 WINNOW_DEVICE void commit_copies() { asm volatile("cp.async.commit_group;"); }
 /// Waits for this thread's copies but for those of the last N commits.

@@ -34,7 +34,8 @@ T aligned(const void* from) {
 /// Element (i, j) of matrix m is in half e of register m of lane 4 i + j / 2, e = j % 2; transposed, i and j change
 /// places.
 template <bool Transposed>
-void load(std::uint32_t (&r)[4], const void* row) {
+void load(std::uint32_t (&r)[4], SharedAddress address) {
+  const auto* const row = reinterpret_cast<const void*>(address);
   (void)aligned<Words>(row);
   const auto all = share(row);
   const int lane = thread() % emulated::kWarp;
@@ -78,8 +79,10 @@ std::uint32_t shuffle_xor(std::uint32_t v, int lanes) {
   return of_lane<std::uint32_t>(share(v), thread() % emulated::kWarp ^ lanes);
 }
 
+Floats load_floats(const float* from) { return aligned<Floats>(from); }
 Words load16(const void* from) { return aligned<Words>(from); }
 HalfWords load8(const void* from) { return aligned<HalfWords>(from); }
+std::uint32_t load2(const void* from) { return aligned<std::uint16_t>(from); }
 std::uint32_t load4(const void* from) { return aligned<std::uint32_t>(from); }
 
 std::uint32_t bytes_of(std::uint32_t a, std::uint32_t b, std::uint32_t which) {
@@ -89,8 +92,8 @@ std::uint32_t bytes_of(std::uint32_t a, std::uint32_t b, std::uint32_t which) {
   return out;
 }
 
-void load_matrices(std::uint32_t (&r)[4], const void* row) { load<false>(r, row); }
-void load_transposed(std::uint32_t (&r)[4], const void* row) { load<true>(r, row); }
+void load_matrices(std::uint32_t (&r)[4], SharedAddress row) { load<false>(r, row); }
+void load_transposed(std::uint32_t (&r)[4], SharedAddress row) { load<true>(r, row); }
 
 void copy_async(void* to, const void* from, bool there) {
   if (there) (void)aligned<Words>(from);

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 
 #include "device/emulated/block.h"
 #include "device/emulated/numbers.h"
@@ -13,6 +14,7 @@
 #define WINNOW_DEVICE inline
 #define WINNOW_KERNEL(threads) void
 #define WINNOW_UNROLL
+#define WINNOW_UNROLL_BY(n)
 
 namespace winnow::device {
 
@@ -29,6 +31,7 @@ float shuffle_xor(float v, int lanes);
 std::uint32_t shuffle_xor(std::uint32_t v, int lanes);
 
 inline float exp2(float x) { return std::exp2(x); }
+inline float infinity() { return std::numeric_limits<float>::infinity(); }
 inline float log2(float x) { return std::log2(x); }
 inline float divide(float x, float y) { return x / y; }
 
@@ -38,14 +41,21 @@ struct alignas(16) Words {
 struct alignas(8) HalfWords {
   std::uint32_t w[2];
 };
+struct alignas(16) Floats {
+  float x[4];
+};
 /// Reads as a GPU does, which takes only addresses that are multiples of the size.
+Floats load_floats(const float* from);
 Words load16(const void* from);
 HalfWords load8(const void* from);
+std::uint32_t load2(const void* from);
 std::uint32_t load4(const void* from);
 std::uint32_t bytes_of(std::uint32_t a, std::uint32_t b, std::uint32_t which);
 
-void load_matrices(std::uint32_t (&r)[4], const void* row);
-void load_transposed(std::uint32_t (&r)[4], const void* row);
+using SharedAddress = std::uintptr_t;
+inline SharedAddress address_of(const void* shared) { return reinterpret_cast<SharedAddress>(shared); }
+void load_matrices(std::uint32_t (&r)[4], SharedAddress row);
+void load_transposed(std::uint32_t (&r)[4], SharedAddress row);
 
 void copy_async(void* to, const void* from, bool there);
 inline void commit_copies() { emulated::commit(); }

@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+// Times of the kernels on a GPU for the heads of Llama-3.1-8B (32 query, 8 KV, 128 elements), beside floors by bytes and
+// operations. A line a measurement, as it is done: JSON, with the median, least and most of its runs.
+//   kernel_times [WORD]   only measurements whose name begins so
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <functional>
+#include <random>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "device/kernels.h"
+
+namespace winnow::device {
+namespace {
+
+constexpr int kHeads = 32;
+constexpr int kKvHeads = 8;
+constexpr int kDim = 128;
+constexpr int kChunk = 4096;
+
+void check(cudaError_t error) {
+  if (error != cudaSuccess) throw std::runtime_error(cudaGetErrorString(error));
+}
+void check(const char* problem) {
+  if (problem != nullptr) throw std::runtime_error(problem);
+}
+
+/// Memory of the device, with random numbers of 16 bits around 1 or of f32.
+class Memory {
+ public:
+  explicit Memory(std::size_t bytes) : bytes_(bytes) { check(cudaMalloc(&address_, bytes)); }
+  ~Memory() { cudaFree(address_); }
+  Memory(const Memory&) = delete;
+  Memory& operator=(const Memory&) = delete;
+
+  template <class T>
+  T* as() const {
+    return static_cast<T*>(address_);
+  }
+  void fill(const std::vector<std::uint8_t>& from) const {
+    for (std::size_t at = 0; at < bytes_; at += from.size()) {
+      check(cudaMemcpy(as<std::uint8_t>() + at, from.data(), std::min(from.size(), bytes_ - at), cudaMemcpyHostToDevice));
+    }
+  }
+  template <class T>
+  void put(const std::vector<T>& values) const {
+    check(cudaMemcpy(address_, values.data(), values.size() * sizeof(T), cudaMemcpyHostToDevice));
+  }
+  /// bf16 or f32, whose upper halves are alike, of 64 MB that come again.
+  const Memory& randomized(std::size_t size) const {
+    std::mt19937 random(1);
+    std::normal_distribution<float> of;
+    std::vector<std::uint8_t> bytes(std::min<std::size_t>(bytes_, std::size_t{16} << 20U) / 4 * 4);
+    for (std::size_t i = 0; i + size <= bytes.size(); i += size) {
+      const float x = of(random);
+      const auto* const from = reinterpret_cast<const std::uint8_t*>(&x) + (4 - size);
+      std::copy(from, from + size, &bytes[i]);
+    }
+    fill(bytes);
+    return *this;
+  }
+
+ private:
+  std::size_t bytes_;
+  void* address_ = nullptr;
+};
+
+struct Work {
+  double operations = 0;
+  double bytes = 0;
+};
+
+class Clock {
+ public:
+  explicit Clock(std::string only) : only_(std::move(only)) {
+    check(cudaEventCreate(&begin_));
+    check(cudaEventCreate(&end_));
+  }
+
+  bool wants(const std::string& name) const { return name.rfind(only_, 0) == 0; }
+
+  void measure(const std::string& name, const Work& work, const std::function<void()>& run) {
+    run();
+    check(cudaDeviceSynchronize());
+    std::vector<float> times;
+    float total = 0;
+    while (times.size() < 5 || (total < 150 && times.size() < 200)) {
+      check(cudaEventRecord(begin_));
+      run();
+      check(cudaEventRecord(end_));
+      check(cudaEventSynchronize(end_));
+      float ms = 0;
+      check(cudaEventElapsedTime(&ms, begin_, end_));
+      times.push_back(ms);
+      total += ms;
+    }
+    std::sort(times.begin(), times.end());
+    const double seconds = times[times.size() / 2] / 1e3;
+    std::printf("{\"name\":\"%s\",\"us\":%.2f,\"least_us\":%.2f,\"most_us\":%.2f,\"runs\":%zu,\"tflops\":%.1f,\"gb_s\":%.1f}\n",
+                name.c_str(), seconds * 1e6, times.front() * 1e3, times.back() * 1e3, times.size(),
+                work.operations / seconds / 1e12, work.bytes / seconds / 1e9);
+    std::fflush(stdout);
+  }
+
+ private:
+  std::string only_;
+  cudaEvent_t begin_ = nullptr;
+  cudaEvent_t end_ = nullptr;
+};
+
+void measure_copy(Clock& clock) {
+  if (!clock.wants("copy")) return;
+  constexpr std::size_t kBytes = std::size_t{2} << 30U;
+  const Memory from(kBytes);
+  const Memory to(kBytes);
+  from.randomized(4);
+  clock.measure("copy 2 GiB", {0, 2.0 * kBytes}, [&] { check(cudaMemcpyAsync(to.as<void>(), from.as<void>(), kBytes, cudaMemcpyDeviceToDevice, nullptr)); });
+}
+
+/// The scratch of a layer and a chunk's tensors.
+struct Layer {
+  Layer(int n, int heads, int kv_heads, int dim)
+      : tokens(n), heads(heads), kv_heads(kv_heads), dim(dim), row(std::size_t(heads) * dim), q(kChunk * row * 4), out(kChunk * row * 4), packed(kChunk * row * 2),
+        lse(std::size_t{kChunk} * heads * 4), keys(std::size_t(n) * kv_heads * dim * 2), values(std::size_t(n) * kv_heads * dim * 2),
+        columns(std::size_t(n) * heads * 4) {
+    q.randomized(4);
+    keys.randomized(2);
+    values.randomized(2);
+    check(cudaMemset(columns.as<void>(), 0, std::size_t(n) * heads * 4));
+  }
+
+  PrefillTask prefill(int first, Element element) const {
+    return {.q = q.as<float>(), .out = out.as<float>(), .lse = lse.as<float>(), .packed = packed.as<void>(), .keys = keys.as<void>(), .values = values.as<void>(),
+            .sinks = nullptr, .element = element, .first = first, .count = std::min(kChunk, tokens - first), .heads = heads, .kv_heads = kv_heads, .dim = dim,
+            .capacity = tokens, .window = 0, .scale = 1 / std::sqrt(static_cast<float>(dim)), .cap = 0};
+  }
+  ObserveTask observe(int first, int observed, Element element) const {
+    const int count = std::min(kChunk, tokens - first);
+    return {.packed = packed.as<void>(), .lse = lse.as<float>(), .keys = keys.as<void>(), .rows = nullptr, .weights = nullptr, .columns = columns.as<float>(),
+            .element = element, .reduction = Reduction::sum, .observed = std::min(observed, count), .first = first, .count = count, .heads = heads, .kv_heads = kv_heads,
+            .dim = dim, .capacity = tokens, .begin = 0, .end = tokens, .stride = tokens, .reach = 0, .cap = 0};
+  }
+  /// Operations of products with keys alone, of all chunks.
+  double half() const { return 2.0 * heads * dim * tokens * (tokens + 1.0) / 2; }
+
+  int tokens, heads, kv_heads, dim;
+  std::size_t row;
+  Memory q, out, packed, lse, keys, values, columns;
+};
+
+void measure_prompt(Clock& clock, int tokens, int heads, int kv_heads, int dim, Element element) {
+  const std::string shape = std::to_string(tokens) + " heads " + std::to_string(heads) + "/" + std::to_string(kv_heads) + " d " + std::to_string(dim) +
+                            (element == Element::f16 ? " f16" : " bf16");
+  if (!clock.wants("prefill " + shape) && !clock.wants("observe")) return;
+  const Layer layer(tokens, heads, kv_heads, dim);
+  const Kernels& kernels = *winnow_kernels();
+  const auto chunks = [&](const std::function<void(int)>& run) {
+    return [=] {
+      for (int first = 0; first < tokens; first += kChunk) run(first);
+    };
+  };
+  if (clock.wants("prefill " + shape)) {
+    clock.measure("prefill " + shape, {2 * layer.half(), 0}, chunks([&](int first) { check(kernels.prefill(layer.prefill(first, element), nullptr)); }));
+  }
+  check(kernels.prefill(layer.prefill((tokens - 1) / kChunk * kChunk, element), nullptr));
+  if (!clock.wants("observe")) return;
+  clock.measure("observe all " + shape, {layer.half(), 0}, chunks([&](int first) { check(kernels.observe(layer.observe(first, kChunk, element), nullptr)); }));
+  clock.measure("observe last 64 " + shape, {2.0 * heads * dim * 64 * tokens, 2.0 * kv_heads * dim * tokens},
+                [&] {
+                  auto task = layer.observe((tokens - 1) / kChunk * kChunk, 64, element);
+                  check(kernels.observe(task, nullptr));
+                });
+}
+
+/// Lanes of `rows` sequences of so many entries, one block each.
+void measure_step(Clock& clock, int entries, int rows, Element element, bool probabilities) {
+  const std::string name = "decode " + std::to_string(entries) + " batch " + std::to_string(rows) +
+                           (element == Element::q8_0 ? " q8_0" : element == Element::q4_0 ? " q4_0" : " bf16") + (probabilities ? " probabilities" : "");
+  if (!clock.wants(name)) return;
+  const std::size_t lanes = std::size_t(rows) * kKvHeads;
+  const std::size_t row_bytes = element == Element::q8_0 ? kDim : element == Element::q4_0 ? kDim / 2 : kDim * 2;
+  const std::size_t scale_bytes = kDim / 32 * 2;
+  const Memory keys(lanes * entries * row_bytes);
+  const Memory values(lanes * entries * row_bytes);
+  const Memory scales(lanes * entries * scale_bytes);
+  keys.randomized(2);
+  values.randomized(2);
+  check(cudaMemset(scales.as<void>(), 0x20, lanes * entries * scale_bytes));
+  const Memory weights(probabilities ? lanes * entries * (kHeads / kKvHeads) * 4 : 4);
+  std::vector<DecodeItem> items;
+  std::vector<std::int32_t> first{0};
+  for (std::size_t lane = 0; lane < lanes; ++lane) {
+    for (int at = 0; at < entries; at += DecodeItem::kMost) {
+      const std::size_t entry = lane * entries + at;
+      items.push_back({.keys = keys.as<std::uint8_t>() + entry * row_bytes, .values = values.as<std::uint8_t>() + entry * row_bytes,
+                       .key_scales = scales.as<std::uint8_t>() + entry * scale_bytes, .value_scales = scales.as<std::uint8_t>() + entry * scale_bytes,
+                       .probabilities = probabilities ? weights.as<float>() + lane * entries * (kHeads / kKvHeads) + at : nullptr,
+                       .row = static_cast<std::int32_t>(lane) / kKvHeads, .kv_head = static_cast<std::int32_t>(lane) % kKvHeads,
+                       .count = std::min(DecodeItem::kMost, entries - at), .stride = entries});
+    }
+    first.push_back(static_cast<std::int32_t>(items.size()));
+  }
+  const Memory device_items(items.size() * sizeof(DecodeItem));
+  const Memory device_first(first.size() * 4);
+  device_items.put(items);
+  device_first.put(first);
+  const Memory q(std::size_t(rows) * kHeads * kDim * 4);
+  const Memory out(std::size_t(rows) * kHeads * kDim * 4);
+  const Memory lse(std::size_t(rows) * kHeads * 4);
+  q.randomized(4);
+  const Memory partial(items.size() * (kHeads / kKvHeads) * (kDim + 2) * 4);
+  const DecodeTask task{.q = q.as<float>(), .out = out.as<float>(), .lse = probabilities ? lse.as<float>() : nullptr, .items = device_items.as<DecodeItem>(), .first_item = device_first.as<std::int32_t>(),
+                        .partial = partial.as<float>(), .sinks = nullptr, .key_element = element, .value_element = element,
+                        .item_count = static_cast<std::int32_t>(items.size()), .rows = rows, .heads = kHeads, .kv_heads = kKvHeads, .dim = kDim,
+                        .scale = 1 / std::sqrt(static_cast<float>(kDim)), .cap = 0};
+  const double bytes = 2.0 * lanes * entries * (row_bytes + (element == Element::bf16 ? 0 : scale_bytes));
+  clock.measure(name, {0, bytes}, [&] { check(winnow_kernels()->decode(task, nullptr)); });
+}
+
+/// A chunk's keys and values into the scratch, and entries of the scratch into lanes.
+void measure_store(Clock& clock, const std::string& name, Element source, Element element, int tokens, bool turned) {
+  if (!clock.wants(name)) return;
+  const std::size_t rows = std::size_t(tokens) * kKvHeads * 2;
+  const std::size_t from_bytes = source == Element::f32 ? kDim * 4 : kDim * 2;
+  const std::size_t to_bytes = element == Element::q8_0 ? kDim : kDim * 2;
+  const Memory from(rows * from_bytes);
+  const Memory to(rows * to_bytes);
+  const Memory scales(rows * kDim / 32 * 2);
+  const Memory angles(std::size_t(tokens) * kDim * 4);
+  from.randomized(source == Element::f32 ? 4 : 2);
+  angles.randomized(4);
+  std::vector<StoredRow> all;
+  for (std::size_t i = 0; i < rows; ++i) {
+    all.push_back({.from = from.as<std::uint8_t>() + i * from_bytes, .to = to.as<std::uint8_t>() + i * to_bytes, .scales = scales.as<std::uint16_t>() + i * kDim / 32,
+                   .turn = turned ? static_cast<std::int32_t>(i % tokens) : -1});
+  }
+  const Memory device_rows(all.size() * sizeof(StoredRow));
+  device_rows.put(all);
+  const StoreTask task{.rows = device_rows.as<StoredRow>(), .angles = angles.as<float>(), .bad = nullptr, .source = source, .element = element,
+                       .count = static_cast<std::int32_t>(rows), .dim = kDim, .pairs = kDim / 2, .halves = 1};
+  clock.measure(name, {0, static_cast<double>(rows) * (from_bytes + to_bytes)}, [&] { check(winnow_kernels()->store(task, nullptr)); });
+}
+
+void measure_all(Clock& clock) {
+  measure_copy(clock);
+  for (const int tokens : {4096, 32768}) measure_prompt(clock, tokens, kHeads, kKvHeads, kDim, Element::bf16);
+  for (const int rows : {1, 8, 24}) {
+    for (const int entries : {1024, 32768, 131072}) measure_step(clock, entries, rows, Element::bf16, false);
+  }
+  measure_step(clock, 32768, 1, Element::bf16, true);
+  measure_step(clock, 32768, 8, Element::bf16, true);
+  measure_step(clock, 32768, 8, Element::q8_0, false);
+  measure_step(clock, 32768, 8, Element::q4_0, false);
+  measure_store(clock, "store chunk f32 bf16", Element::f32, Element::bf16, kChunk, false);
+  measure_store(clock, "store chunk f32 q8_0", Element::f32, Element::q8_0, kChunk, false);
+  measure_store(clock, "store 1024 of a scratch", Element::bf16, Element::bf16, 1024, false);
+  measure_store(clock, "store 32768 of a scratch, turned", Element::bf16, Element::bf16, 32768, true);
+  measure_prompt(clock, 32768, kHeads, kKvHeads, kDim, Element::f16);
+  measure_prompt(clock, 32768, kHeads, kKvHeads, 64, Element::bf16);
+  measure_prompt(clock, 32768, 16, 8, 256, Element::bf16);
+  measure_prompt(clock, 131072, kHeads, kKvHeads, kDim, Element::bf16);
+}
+
+}  // namespace
+}  // namespace winnow::device
+
+int main(int argc, char** argv) {
+  try {
+    winnow::device::Clock clock(argc > 1 ? argv[1] : "");
+    winnow::device::measure_all(clock);
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "%s\n", e.what());
+    return 1;
+  }
+}

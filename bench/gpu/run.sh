@@ -1,0 +1,59 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# What needs a GPU, on a bare machine: the programs lie in FOLDER (see docs/gpu.md), nothing is installed or built.
+#   run.sh right FOLDER RECORDS     are the kernels right: their suite, and compute-sanitizer over a short one
+#   run.sh figures FOLDER RECORDS   how fast they are, beside PyTorch's attention
+# Each part has a limit in seconds, writes RECORDS/PART.log as it goes, and stops no other.
+set -uo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+wanted=${1:?right or figures} folder=${2:?folder of the programs} records=${3:?folder for the records}
+mkdir -p "$records"
+failed=0
+
+# part NAME SECONDS COMMAND...
+part() {
+  local name=$1 limit=$2 begin=$SECONDS status=0
+  shift 2
+  timeout --kill-after=5 "$limit" "$@" >"$records/$name.log" 2>&1 || status=$?
+  case $status in
+    0) echo "$name: done in $((SECONDS - begin)) s" ;;
+    124 | 137) echo "$name: stopped after $limit s" ;;
+    *) echo "$name: failed ($status) after $((SECONDS - begin)) s"; tail -n 5 "$records/$name.log" ;;
+  esac
+  [ $status = 0 ] || failed=1
+}
+
+versions() {
+  nvidia-smi --query-gpu=name,memory.total,driver_version,clocks.sm,clocks.max.sm,power.limit --format=csv
+  nvcc --version | tail -n 2
+  uname -r
+  nproc
+}
+
+# Cases that a sanitizer gets through in seconds.
+readonly short='Prefill*/1:Prefill*/2:Prefill*/7:Observe*/1:Observe*/3:Decode*/0:Decode*/5:Store*/2:Store*/3'
+sanitize() {
+  local tool=$1
+  command -v compute-sanitizer >/dev/null || { echo "no compute-sanitizer here"; return 0; }
+  compute-sanitizer --tool "$tool" --error-exitcode 9 "$folder/device_test" "--gtest_filter=$short"
+}
+export -f versions sanitize
+export folder short
+
+case $wanted in
+  right)
+    part versions 10 bash -c versions
+    part kernels 60 "$folder/device_test"
+    for tool in memcheck racecheck synccheck initcheck; do part "$tool" 40 bash -c "sanitize $tool"; done
+    ;;
+  figures)
+    part versions 10 bash -c versions
+    part kernel_times 90 "$folder/kernel_times"
+    part peers 90 python3 "$here/peers.py"
+    ;;
+  *)
+    echo "run.sh takes right or figures" >&2
+    exit 2
+    ;;
+esac
+exit $failed
