@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Times of the kernels on a GPU for the heads of Llama-3.1-8B (32 query, 8 KV, 128 elements), beside floors by bytes and
-// operations. A line a measurement, as it is done: JSON, with the median, least and most of its runs.
+// Times of the kernels on a GPU for the heads of Llama-3.1-8B (32 query, 8 KV, 128 elements), beside floors by bytes
+// and operations. A line a measurement, as it is done: JSON, with the median, least and most of its runs.
 //   kernel_times [WORD]   only measurements whose name begins so
 #include <cuda_runtime.h>
 
@@ -45,7 +45,8 @@ class Memory {
   }
   void fill(const std::vector<std::uint8_t>& from) const {
     for (std::size_t at = 0; at < bytes_; at += from.size()) {
-      check(cudaMemcpy(as<std::uint8_t>() + at, from.data(), std::min(from.size(), bytes_ - at), cudaMemcpyHostToDevice));
+      check(
+          cudaMemcpy(as<std::uint8_t>() + at, from.data(), std::min(from.size(), bytes_ - at), cudaMemcpyHostToDevice));
     }
   }
   template <class T>
@@ -86,6 +87,7 @@ class Clock {
   bool wants(const std::string& name) const { return name.rfind(only_, 0) == 0; }
 
   void measure(const std::string& name, const Work& work, const std::function<void()>& run) {
+    if (!wants(name)) return;
     run();
     check(cudaDeviceSynchronize());
     std::vector<float> times;
@@ -102,9 +104,10 @@ class Clock {
     }
     std::sort(times.begin(), times.end());
     const double seconds = times[times.size() / 2] / 1e3;
-    std::printf("{\"name\":\"%s\",\"us\":%.2f,\"least_us\":%.2f,\"most_us\":%.2f,\"runs\":%zu,\"tflops\":%.1f,\"gb_s\":%.1f}\n",
-                name.c_str(), seconds * 1e6, times.front() * 1e3, times.back() * 1e3, times.size(),
-                work.operations / seconds / 1e12, work.bytes / seconds / 1e9);
+    std::printf(
+        "{\"name\":\"%s\",\"us\":%.2f,\"least_us\":%.2f,\"most_us\":%.2f,\"runs\":%zu,\"tflops\":%.1f,\"gb_s\":%.1f}\n",
+        name.c_str(), seconds * 1e6, times.front() * 1e3, times.back() * 1e3, times.size(),
+        work.operations / seconds / 1e12, work.bytes / seconds / 1e9);
     std::fflush(stdout);
   }
 
@@ -120,68 +123,125 @@ void measure_copy(Clock& clock) {
   const Memory from(kBytes);
   const Memory to(kBytes);
   from.randomized(4);
-  clock.measure("copy 2 GiB", {0, 2.0 * kBytes}, [&] { check(cudaMemcpyAsync(to.as<void>(), from.as<void>(), kBytes, cudaMemcpyDeviceToDevice, nullptr)); });
+  clock.measure("copy 2 GiB", {0, 2.0 * kBytes}, [&] {
+    check(cudaMemcpyAsync(to.as<void>(), from.as<void>(), kBytes, cudaMemcpyDeviceToDevice, nullptr));
+  });
 }
 
-/// The scratch of a layer and a chunk's tensors.
-struct Layer {
-  Layer(int n, int heads, int kv_heads, int dim)
-      : tokens(n), heads(heads), kv_heads(kv_heads), dim(dim), row(std::size_t(heads) * dim), q(kChunk * row * 4), out(kChunk * row * 4), packed(kChunk * row * 2),
-        lse(std::size_t{kChunk} * heads * 4), keys(std::size_t(n) * kv_heads * dim * 2), values(std::size_t(n) * kv_heads * dim * 2),
-        columns(std::size_t(n) * heads * 4) {
-    q.randomized(4);
-    keys.randomized(2);
-    values.randomized(2);
-    check(cudaMemset(columns.as<void>(), 0, std::size_t(n) * heads * 4));
-  }
+struct LayerShape {
+  int tokens, heads, kv_heads, dim;
+  Element element = Element::bf16;
 
-  PrefillTask prefill(int first, Element element) const {
-    return {.q = q.as<float>(), .out = out.as<float>(), .lse = lse.as<float>(), .packed = packed.as<void>(), .keys = keys.as<void>(), .values = values.as<void>(),
-            .sinks = nullptr, .element = element, .first = first, .count = std::min(kChunk, tokens - first), .heads = heads, .kv_heads = kv_heads, .dim = dim,
-            .capacity = tokens, .window = 0, .scale = 1 / std::sqrt(static_cast<float>(dim)), .cap = 0};
-  }
-  ObserveTask observe(int first, int observed, Element element) const {
-    const int count = std::min(kChunk, tokens - first);
-    return {.packed = packed.as<void>(), .lse = lse.as<float>(), .keys = keys.as<void>(), .rows = nullptr, .weights = nullptr, .columns = columns.as<float>(),
-            .element = element, .reduction = Reduction::sum, .observed = std::min(observed, count), .first = first, .count = count, .heads = heads, .kv_heads = kv_heads,
-            .dim = dim, .capacity = tokens, .begin = 0, .end = tokens, .stride = tokens, .reach = 0, .cap = 0};
+  std::string name() const {
+    return std::to_string(tokens) + " heads " + std::to_string(heads) + "/" + std::to_string(kv_heads) + " d " +
+           std::to_string(dim) + (element == Element::f16 ? " f16" : " bf16");
   }
   /// Operations of products with keys alone, of all chunks.
   double half() const { return 2.0 * heads * dim * tokens * (tokens + 1.0) / 2; }
-
-  int tokens, heads, kv_heads, dim;
-  std::size_t row;
-  Memory q, out, packed, lse, keys, values, columns;
 };
 
-void measure_prompt(Clock& clock, int tokens, int heads, int kv_heads, int dim, Element element) {
-  const std::string shape = std::to_string(tokens) + " heads " + std::to_string(heads) + "/" + std::to_string(kv_heads) + " d " + std::to_string(dim) +
-                            (element == Element::f16 ? " f16" : " bf16");
-  if (!clock.wants("prefill " + shape) && !clock.wants("observe")) return;
-  const Layer layer(tokens, heads, kv_heads, dim);
+/// The scratch of a layer and a chunk's tensors.
+class Layer {
+ public:
+  explicit Layer(const LayerShape& shape)
+      : s_(shape),
+        row_(std::size_t(shape.heads) * shape.dim),
+        rows_(std::size_t(shape.tokens) * shape.kv_heads * shape.dim),
+        q_(kChunk * row_ * 4),
+        out_(kChunk * row_ * 4),
+        packed_(kChunk * row_ * 2),
+        lse_(std::size_t{kChunk} * shape.heads * 4),
+        keys_(rows_ * 2),
+        values_(rows_ * 2),
+        columns_(std::size_t(shape.tokens) * shape.heads * 4) {
+    q_.randomized(4);
+    keys_.randomized(2);
+    values_.randomized(2);
+    check(cudaMemset(columns_.as<void>(), 0, std::size_t(shape.tokens) * shape.heads * 4));
+  }
+
+  PrefillTask prefill(int first) const {
+    return {.q = q_.as<float>(),
+            .out = out_.as<float>(),
+            .lse = lse_.as<float>(),
+            .packed = packed_.as<void>(),
+            .keys = keys_.as<void>(),
+            .values = values_.as<void>(),
+            .sinks = nullptr,
+            .element = s_.element,
+            .first = first,
+            .count = std::min(kChunk, s_.tokens - first),
+            .heads = s_.heads,
+            .kv_heads = s_.kv_heads,
+            .dim = s_.dim,
+            .capacity = s_.tokens,
+            .window = 0,
+            .scale = 1 / std::sqrt(static_cast<float>(s_.dim)),
+            .cap = 0};
+  }
+  ObserveTask observe(int first, int observed) const {
+    const int count = std::min(kChunk, s_.tokens - first);
+    return {.packed = packed_.as<void>(),
+            .lse = lse_.as<float>(),
+            .keys = keys_.as<void>(),
+            .rows = nullptr,
+            .weights = nullptr,
+            .columns = columns_.as<float>(),
+            .element = s_.element,
+            .reduction = Reduction::sum,
+            .observed = std::min(observed, count),
+            .first = first,
+            .count = count,
+            .heads = s_.heads,
+            .kv_heads = s_.kv_heads,
+            .dim = s_.dim,
+            .capacity = s_.tokens,
+            .begin = 0,
+            .end = s_.tokens,
+            .stride = s_.tokens,
+            .reach = 0,
+            .cap = 0};
+  }
+
+ private:
+  LayerShape s_;
+  std::size_t row_;
+  std::size_t rows_;
+  Memory q_, out_, packed_, lse_, keys_, values_, columns_;
+};
+
+void measure_prompt(Clock& clock, const LayerShape& shape) {
+  const std::string prefill = "prefill " + shape.name();
+  const std::string all = "observe all " + shape.name();
+  const std::string last = "observe last 64 " + shape.name();
+  if (!clock.wants(prefill) && !clock.wants(all) && !clock.wants(last)) return;
+  const Layer layer(shape);
   const Kernels& kernels = *winnow_kernels();
   const auto chunks = [&](const std::function<void(int)>& run) {
     return [=] {
-      for (int first = 0; first < tokens; first += kChunk) run(first);
+      for (int first = 0; first < shape.tokens; first += kChunk) run(first);
     };
   };
-  if (clock.wants("prefill " + shape)) {
-    clock.measure("prefill " + shape, {2 * layer.half(), 0}, chunks([&](int first) { check(kernels.prefill(layer.prefill(first, element), nullptr)); }));
-  }
-  check(kernels.prefill(layer.prefill((tokens - 1) / kChunk * kChunk, element), nullptr));
-  if (!clock.wants("observe")) return;
-  clock.measure("observe all " + shape, {layer.half(), 0}, chunks([&](int first) { check(kernels.observe(layer.observe(first, kChunk, element), nullptr)); }));
-  clock.measure("observe last 64 " + shape, {2.0 * heads * dim * 64 * tokens, 2.0 * kv_heads * dim * tokens},
-                [&] {
-                  auto task = layer.observe((tokens - 1) / kChunk * kChunk, 64, element);
-                  check(kernels.observe(task, nullptr));
-                });
+  const int last_chunk = (shape.tokens - 1) / kChunk * kChunk;
+  clock.measure(prefill, {2 * shape.half(), 0},
+                chunks([&](int first) { check(kernels.prefill(layer.prefill(first), nullptr)); }));
+  check(kernels.prefill(layer.prefill(last_chunk), nullptr));
+  clock.measure(all, {shape.half(), 0},
+                chunks([&](int first) { check(kernels.observe(layer.observe(first, kChunk), nullptr)); }));
+  clock.measure(last,
+                {2.0 * shape.heads * shape.dim * 64 * shape.tokens, 2.0 * shape.kv_heads * shape.dim * shape.tokens},
+                [&] { check(kernels.observe(layer.observe(last_chunk, 64), nullptr)); });
 }
 
 /// Lanes of `rows` sequences of so many entries, one block each.
-void measure_step(Clock& clock, int entries, int rows, Element element, bool probabilities) {
+void measure_step(Clock& clock, int entries, int rows, Element element, bool probabilities,
+                  int of_item = DecodeItem::kMost) {
   const std::string name = "decode " + std::to_string(entries) + " batch " + std::to_string(rows) +
-                           (element == Element::q8_0 ? " q8_0" : element == Element::q4_0 ? " q4_0" : " bf16") + (probabilities ? " probabilities" : "");
+                           (element == Element::q8_0   ? " q8_0"
+                            : element == Element::q4_0 ? " q4_0"
+                                                       : " bf16") +
+                           (probabilities ? " probabilities" : "") +
+                           (of_item < DecodeItem::kMost ? " items of " + std::to_string(of_item) : "");
   if (!clock.wants(name)) return;
   const std::size_t lanes = std::size_t(rows) * kKvHeads;
   const std::size_t row_bytes = element == Element::q8_0 ? kDim : element == Element::q4_0 ? kDim / 2 : kDim * 2;
@@ -196,13 +256,18 @@ void measure_step(Clock& clock, int entries, int rows, Element element, bool pro
   std::vector<DecodeItem> items;
   std::vector<std::int32_t> first{0};
   for (std::size_t lane = 0; lane < lanes; ++lane) {
-    for (int at = 0; at < entries; at += DecodeItem::kMost) {
+    for (int at = 0; at < entries; at += of_item) {
       const std::size_t entry = lane * entries + at;
-      items.push_back({.keys = keys.as<std::uint8_t>() + entry * row_bytes, .values = values.as<std::uint8_t>() + entry * row_bytes,
-                       .key_scales = scales.as<std::uint8_t>() + entry * scale_bytes, .value_scales = scales.as<std::uint8_t>() + entry * scale_bytes,
-                       .probabilities = probabilities ? weights.as<float>() + lane * entries * (kHeads / kKvHeads) + at : nullptr,
-                       .row = static_cast<std::int32_t>(lane) / kKvHeads, .kv_head = static_cast<std::int32_t>(lane) % kKvHeads,
-                       .count = std::min(DecodeItem::kMost, entries - at), .stride = entries});
+      items.push_back(
+          {.keys = keys.as<std::uint8_t>() + entry * row_bytes,
+           .values = values.as<std::uint8_t>() + entry * row_bytes,
+           .key_scales = scales.as<std::uint8_t>() + entry * scale_bytes,
+           .value_scales = scales.as<std::uint8_t>() + entry * scale_bytes,
+           .probabilities = probabilities ? weights.as<float>() + lane * entries * (kHeads / kKvHeads) + at : nullptr,
+           .row = static_cast<std::int32_t>(lane) / kKvHeads,
+           .kv_head = static_cast<std::int32_t>(lane) % kKvHeads,
+           .count = std::min(of_item, entries - at),
+           .stride = entries});
     }
     first.push_back(static_cast<std::int32_t>(items.size()));
   }
@@ -215,10 +280,22 @@ void measure_step(Clock& clock, int entries, int rows, Element element, bool pro
   const Memory lse(std::size_t(rows) * kHeads * 4);
   q.randomized(4);
   const Memory partial(items.size() * (kHeads / kKvHeads) * (kDim + 2) * 4);
-  const DecodeTask task{.q = q.as<float>(), .out = out.as<float>(), .lse = probabilities ? lse.as<float>() : nullptr, .items = device_items.as<DecodeItem>(), .first_item = device_first.as<std::int32_t>(),
-                        .partial = partial.as<float>(), .sinks = nullptr, .key_element = element, .value_element = element,
-                        .item_count = static_cast<std::int32_t>(items.size()), .rows = rows, .heads = kHeads, .kv_heads = kKvHeads, .dim = kDim,
-                        .scale = 1 / std::sqrt(static_cast<float>(kDim)), .cap = 0};
+  const DecodeTask task{.q = q.as<float>(),
+                        .out = out.as<float>(),
+                        .lse = probabilities ? lse.as<float>() : nullptr,
+                        .items = device_items.as<DecodeItem>(),
+                        .first_item = device_first.as<std::int32_t>(),
+                        .partial = partial.as<float>(),
+                        .sinks = nullptr,
+                        .key_element = element,
+                        .value_element = element,
+                        .item_count = static_cast<std::int32_t>(items.size()),
+                        .rows = rows,
+                        .heads = kHeads,
+                        .kv_heads = kKvHeads,
+                        .dim = kDim,
+                        .scale = 1 / std::sqrt(static_cast<float>(kDim)),
+                        .cap = 0};
   const double bytes = 2.0 * lanes * entries * (row_bytes + (element == Element::bf16 ? 0 : scale_bytes));
   clock.measure(name, {0, bytes}, [&] { check(winnow_kernels()->decode(task, nullptr)); });
 }
@@ -237,22 +314,33 @@ void measure_store(Clock& clock, const std::string& name, Element source, Elemen
   angles.randomized(4);
   std::vector<StoredRow> all;
   for (std::size_t i = 0; i < rows; ++i) {
-    all.push_back({.from = from.as<std::uint8_t>() + i * from_bytes, .to = to.as<std::uint8_t>() + i * to_bytes, .scales = scales.as<std::uint16_t>() + i * kDim / 32,
+    all.push_back({.from = from.as<std::uint8_t>() + i * from_bytes,
+                   .to = to.as<std::uint8_t>() + i * to_bytes,
+                   .scales = scales.as<std::uint16_t>() + i * kDim / 32,
                    .turn = turned ? static_cast<std::int32_t>(i % tokens) : -1});
   }
   const Memory device_rows(all.size() * sizeof(StoredRow));
   device_rows.put(all);
-  const StoreTask task{.rows = device_rows.as<StoredRow>(), .angles = angles.as<float>(), .bad = nullptr, .source = source, .element = element,
-                       .count = static_cast<std::int32_t>(rows), .dim = kDim, .pairs = kDim / 2, .halves = 1};
-  clock.measure(name, {0, static_cast<double>(rows) * (from_bytes + to_bytes)}, [&] { check(winnow_kernels()->store(task, nullptr)); });
+  const StoreTask task{.rows = device_rows.as<StoredRow>(),
+                       .angles = angles.as<float>(),
+                       .bad = nullptr,
+                       .source = source,
+                       .element = element,
+                       .count = static_cast<std::int32_t>(rows),
+                       .dim = kDim,
+                       .pairs = kDim / 2,
+                       .halves = 1};
+  clock.measure(name, {0, static_cast<double>(rows) * (from_bytes + to_bytes)},
+                [&] { check(winnow_kernels()->store(task, nullptr)); });
 }
 
 void measure_all(Clock& clock) {
   measure_copy(clock);
-  for (const int tokens : {4096, 32768}) measure_prompt(clock, tokens, kHeads, kKvHeads, kDim, Element::bf16);
+  for (const int tokens : {4096, 32768}) measure_prompt(clock, {tokens, kHeads, kKvHeads, kDim});
   for (const int rows : {1, 8, 24}) {
     for (const int entries : {1024, 32768, 131072}) measure_step(clock, entries, rows, Element::bf16, false);
   }
+  for (const int of_item : {64, 128}) measure_step(clock, 1024, 1, Element::bf16, false, of_item);
   measure_step(clock, 32768, 1, Element::bf16, true);
   measure_step(clock, 32768, 8, Element::bf16, true);
   measure_step(clock, 32768, 8, Element::q8_0, false);
@@ -261,10 +349,10 @@ void measure_all(Clock& clock) {
   measure_store(clock, "store chunk f32 q8_0", Element::f32, Element::q8_0, kChunk, false);
   measure_store(clock, "store 1024 of a scratch", Element::bf16, Element::bf16, 1024, false);
   measure_store(clock, "store 32768 of a scratch, turned", Element::bf16, Element::bf16, 32768, true);
-  measure_prompt(clock, 32768, kHeads, kKvHeads, kDim, Element::f16);
-  measure_prompt(clock, 32768, kHeads, kKvHeads, 64, Element::bf16);
-  measure_prompt(clock, 32768, 16, 8, 256, Element::bf16);
-  measure_prompt(clock, 131072, kHeads, kKvHeads, kDim, Element::bf16);
+  measure_prompt(clock, {32768, kHeads, kKvHeads, kDim, Element::f16});
+  measure_prompt(clock, {32768, kHeads, kKvHeads, 64});
+  measure_prompt(clock, {32768, 16, 8, 256});
+  measure_prompt(clock, {131072, kHeads, kKvHeads, kDim});
 }
 
 }  // namespace

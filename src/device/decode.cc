@@ -258,8 +258,9 @@ class DecodeBlock {
       }
       const Parts parts(t_);
       const std::size_t place = parts.place(block_x(), first_ + g);
-      (at < t_.dim ? parts.out(place)[at] : at == t_.dim ? parts.largest(place) : parts.sum(place)) =
-          at == t_.dim ? largest : folded;
+      (at < t_.dim    ? parts.out(place)[at]
+       : at == t_.dim ? parts.largest(place)
+                      : parts.sum(place)) = at == t_.dim ? largest : folded;
     }
   }
 
@@ -277,7 +278,8 @@ class DecodeBlock {
 };
 
 template <class K, class V, int D>
-WINNOW_KERNEL(kWarps * 32) decode_kernel(const DecodeTask task) {
+WINNOW_KERNEL(kWarps * 32)
+decode_kernel(const DecodeTask task) {
   DecodeBlock<K, V, D>(task, task.items[block_x()]).run();
 }
 

@@ -3,9 +3,9 @@
 
 #include <cstdint>
 
-/// winnow's kernels for a GPU, behind plain structs and a table of functions, so that no class crosses the border of the
-/// library that has them. Every pointer is an address on the device. A call queues its work in a stream and returns; the
-/// structs may go at once. Logits are in base 2: q·k times scale times log2(e).
+/// winnow's kernels for a GPU, behind plain structs and a table of functions, so that no class crosses the border of
+/// the library that has them. Every pointer is an address on the device. A call queues its work in a stream and
+/// returns; the structs may go at once. Logits are in base 2: q·k times scale times log2(e).
 namespace winnow::device {
 
 /// How an element of a row is stored; the numbers are those of winnow::ElementType. Rows of q8_0 and q4_0 have their
@@ -79,10 +79,10 @@ struct DecodeTask {
 
 /// Where a row goes, and where it comes from.
 struct StoredRow {
-  const void* from;    ///< [dim] of the task's source element
-  void* to;            ///< [dim] of the task's element
-  void* scales;        ///< [dim / 32] f16 of q8_0 and q4_0, else null
-  std::int32_t turn;   ///< row of `angles` that it is rotated by; negative: none
+  const void* from;   ///< [dim] of the task's source element
+  void* to;           ///< [dim] of the task's element
+  void* scales;       ///< [dim / 32] f16 of q8_0 and q4_0, else null
+  std::int32_t turn;  ///< row of `angles` that it is rotated by; negative: none
 };
 
 /// Encodes rows: keys and values of a step or chunk into scratch or lanes, rows of a scratch into lanes.

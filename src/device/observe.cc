@@ -100,9 +100,9 @@ class ObserveBlock {
     const int first = tile * Shape::kQueries;
     const auto* const from =
         static_cast<const std::uint16_t*>(t_.packed) + static_cast<std::size_t>(head_) * t_.count * t_.dim;
-    copy_rows<Shape::kQueries, Shape::kThreads>(
-        queries(tile), t_.dim, t_.observed - first,
-        [=, this](int row) { return from + static_cast<std::size_t>(query(first + row)) * t_.dim; });
+    copy_rows<Shape::kQueries, Shape::kThreads>(queries(tile), t_.dim, t_.observed - first, [=, this](int row) {
+      return from + static_cast<std::size_t>(query(first + row)) * t_.dim;
+    });
     commit_copies();
   }
 
@@ -225,7 +225,8 @@ class ObserveBlock {
 };
 
 template <class T, int D>
-WINNOW_KERNEL(ObserveShape<D>::kThreads) observe_kernel(const ObserveTask task) {
+WINNOW_KERNEL(ObserveShape<D>::kThreads)
+observe_kernel(const ObserveTask task) {
   ObserveBlock<T, D>(task).run();
 }
 

@@ -40,7 +40,8 @@ struct Softmax {
     }
   }
 
-  /// Takes the logits of a tile, and leaves their exponentials in their place.
+  /// Takes the logits of a tile, and leaves their exponentials in their place. A row that has seen none yet takes
+  /// nonsense, which is multiplied by 0 when it sees its first: its own at last.
   template <int Keys>
   WINNOW_DEVICE void take(float (&x)[Keys / 8][4]) {
     WINNOW_UNROLL
@@ -64,13 +65,11 @@ struct Softmax {
         out[i][2 * r] *= shrink;
         out[i][2 * r + 1] *= shrink;
       }
-      // A row that has seen nothing yet has kNever for its largest, and so have its logits.
-      const float base = top > kNever ? top : 0;
       WINNOW_UNROLL
       for (int i = 0; i < Keys / 8; ++i) {
         WINNOW_UNROLL
         for (int e = 2 * r; e < 2 * r + 2; ++e) {
-          x[i][e] = exp2(x[i][e] - base);
+          x[i][e] = exp2(x[i][e] - top);
           sum[r] += x[i][e];
         }
       }
@@ -93,7 +92,7 @@ class PrefillBlock {
     const int last = block_ + Shape::kQueries < t_.count ? block_ + Shape::kQueries : t_.count;
     end_ = t_.first + last;
     const int oldest = t_.window > 0 ? t_.first + block_ - t_.window + 1 : 0;
-    start_ = oldest > 0 ? oldest / Shape::kKeys * Shape::kKeys : 0;
+    start_ = oldest > 0 ? oldest : 0;
   }
 
   WINNOW_DEVICE void run() {
@@ -118,7 +117,9 @@ class PrefillBlock {
 
  private:
   WINNOW_DEVICE Tile<D> keys(int tile) const { return queries_.after(Shape::kQueries + tile % 2 * Shape::kKeys); }
-  WINNOW_DEVICE Tile<D> values(int tile) const { return queries_.after(Shape::kQueries + (2 + tile % 2) * Shape::kKeys); }
+  WINNOW_DEVICE Tile<D> values(int tile) const {
+    return queries_.after(Shape::kQueries + (2 + tile % 2) * Shape::kKeys);
+  }
 
   WINNOW_DEVICE void copy_tile(int tile) {
     const std::size_t lane = static_cast<std::size_t>(head_ / (t_.heads / t_.kv_heads)) * t_.capacity;
@@ -222,7 +223,8 @@ class PrefillBlock {
       WINNOW_UNROLL
       for (int s = 0; s < Shape::kStrips; ++s) {
         WINNOW_UNROLL
-        for (int r = 0; r < 4; ++r) a[s][r] = T::pack(x[s][2 * n + r / 2][r % 2 * 2], x[s][2 * n + r / 2][r % 2 * 2 + 1]);
+        for (int r = 0; r < 4; ++r)
+          a[s][r] = T::pack(x[s][2 * n + r / 2][r % 2 * 2], x[s][2 * n + r / 2][r % 2 * 2 + 1]);
       }
       WINNOW_UNROLL
       for (int i = 0; i < D / 16; ++i) {
@@ -269,7 +271,8 @@ class PrefillBlock {
 };
 
 template <class T, int D>
-WINNOW_KERNEL(PrefillShape<D>::kThreads) prefill_kernel(const PrefillTask task) {
+WINNOW_KERNEL(PrefillShape<D>::kThreads)
+prefill_kernel(const PrefillTask task) {
   PrefillBlock<T, D>(task).run();
 }
 

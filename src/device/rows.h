@@ -84,7 +84,8 @@ struct Q4Rows {
     constexpr std::uint32_t kBias = 0x64086408U;  // 1024 + 8, twice
     Words v;
     WINNOW_UNROLL
-    for (int i = 0; i < 4; ++i) v.w[i] = F16::scaled((loaded.nibbles >> 4 * i & 0x000f000fU) | kThousands, kBias, loaded.scale);
+    for (int i = 0; i < 4; ++i)
+      v.w[i] = F16::scaled((loaded.nibbles >> 4 * i & 0x000f000fU) | kThousands, kBias, loaded.scale);
     return v;
   }
 };

@@ -69,7 +69,8 @@ class StoreRow {
   }
 
   WINNOW_DEVICE void store_scale(int first, float scale) const {
-    if (lane_ == 0) static_cast<std::uint16_t*>(row_.scales)[first / 32] = static_cast<std::uint16_t>(F16::pack(scale, 0));
+    if (lane_ == 0)
+      static_cast<std::uint16_t*>(row_.scales)[first / 32] = static_cast<std::uint16_t>(F16::pack(scale, 0));
   }
 
   WINNOW_DEVICE void store_q8(int first, float x) const {
@@ -81,7 +82,8 @@ class StoreRow {
     }
     const float scale = most / 127;
     store_scale(first, scale);
-    static_cast<std::int8_t*>(row_.to)[first + lane_] = static_cast<std::int8_t>(roundf(x * (scale > 0 ? 1 / scale : 0)));
+    static_cast<std::int8_t*>(row_.to)[first + lane_] =
+        static_cast<std::int8_t>(roundf(x * (scale > 0 ? 1 / scale : 0)));
   }
 
   /// The first element of the largest magnitude stands for -8.
@@ -119,7 +121,8 @@ class StoreRow {
 };
 
 template <Element From>
-WINNOW_KERNEL(kStoreWarps * 32) store_kernel(const StoreTask task) {
+WINNOW_KERNEL(kStoreWarps * 32)
+store_kernel(const StoreTask task) {
   const int row = block_x() * kStoreWarps + thread() / 32;
   if (row < task.count) StoreRow<From>(task, task.rows[row]).run();
 }

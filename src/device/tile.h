@@ -27,14 +27,15 @@ struct Tile {
   /// The place of a row and column for walk().
   WINNOW_DEVICE SharedAddress start(int row, int column) const { return address_of(at(row, column)); }
   /// From such a place with an even column, or one beside it: `rows` down, a multiple of 8, and to the column that
-  /// differs from it by the bits of 2 `pairs`. One instruction where a kernel would else keep an address for each column.
+  /// differs from it by the bits of 2 `pairs`. One instruction where a kernel would else keep an address for each
+  /// column.
   WINNOW_DEVICE static SharedAddress walk(SharedAddress from, int pairs, int rows) {
     return (from ^ static_cast<SharedAddress>(pairs * 32)) + static_cast<SharedAddress>(rows * D * 2);
   }
 };
 
-/// Begins to copy rows into a tile by a block of so many threads. `address` gives where row r lies. Rows from `count` on
-/// are zeros, and so are elements from `dim` on. Each thread stays in one column.
+/// Begins to copy rows into a tile by a block of so many threads. `address` gives where row r lies. Rows from `count`
+/// on are zeros, and so are elements from `dim` on. Each thread stays in one column.
 template <int Rows, int Threads, int D, class Address>
 WINNOW_DEVICE void copy_rows(Tile<D> to, int dim, int count, Address address) {
   constexpr int kStep = Threads / Tile<D>::kColumns;
@@ -72,9 +73,7 @@ struct Lane {
 WINNOW_DEVICE float packed_scale(float scale, float cap) { return cap > 0 ? scale / cap : scale * kLog2e; }
 
 /// cap tanh(x) in base 2. Its error is 1e-7 of the cap.
-WINNOW_DEVICE float capped(float x, float cap) {
-  return cap * kLog2e * (1 - divide(2, 1 + exp2(2 * kLog2e * x)));
-}
+WINNOW_DEVICE float capped(float x, float cap) { return cap * kLog2e * (1 - divide(2, 1 + exp2(2 * kLog2e * x))); }
 
 /// Whether a query and a key are seen together, the query at or after the key by less than `reach`; 0: by any distance.
 WINNOW_DEVICE bool sees(int query, int key, int reach) { return key <= query && (reach == 0 || query - key < reach); }

@@ -25,8 +25,12 @@ struct StepShape {
 /// A piece of a lane on the device and here.
 struct Piece {
   Piece(Rows k, Rows v)
-      : keys(std::move(k)), values(std::move(v)), key_bytes(keys.bytes), value_bytes(values.bytes),
-        key_scales(keys.scales), value_scales(values.scales) {}
+      : keys(std::move(k)),
+        values(std::move(v)),
+        key_bytes(keys.bytes),
+        value_bytes(values.bytes),
+        key_scales(keys.scales),
+        value_scales(values.scales) {}
 
   Rows keys;
   Rows values;
@@ -47,8 +51,13 @@ reference::Rounding rounding_of(const StepShape& shape) {
 class DecodeStep {
  public:
   explicit DecodeStep(const StepShape& shape)
-      : shape_(shape), q_(normal(random_, rows() * z(shape.heads) * z(shape.dim), 2)), sinks_(normal(random_, z(shape.heads))),
-        device_q_(q_), device_sinks_(sinks_), out_(q_.size()), lse_(rows() * z(shape.heads)) {
+      : shape_(shape),
+        q_(normal(random_, rows() * z(shape.heads) * z(shape.dim), 2)),
+        sinks_(normal(random_, z(shape.heads))),
+        device_q_(q_),
+        device_sinks_(sinks_),
+        out_(q_.size()),
+        lse_(rows() * z(shape.heads)) {
     first_item_.push_back(0);
     for (std::size_t row = 0; row < rows(); ++row) {
       int entries = 0;
@@ -89,6 +98,8 @@ class DecodeStep {
     ASSERT_EQ(winnow_kernels()->decode(task, nullptr), nullptr);
     got_ = out_.read();
   }
+
+  const std::vector<float>& out() const { return got_; }
 
   void expect_as_reference() const {
     for (std::size_t row = 0; row < rows(); ++row) {
@@ -133,16 +144,19 @@ class DecodeStep {
     const std::size_t at = (row * z(shape_.heads) + z(head)) * z(shape_.dim);
     const std::vector<float> q(q_.begin() + static_cast<std::ptrdiff_t>(at),
                                q_.begin() + static_cast<std::ptrdiff_t>(at + z(shape_.dim)));
-    const auto want = reference::attend(q, keys, values,
-                                        {.scale = scale(), .cap = shape_.cap, .sink = shape_.sinks ? sinks_[z(head)] : reference::kNone},
-                                        rounding_of(shape_));
+    const auto want = reference::attend(
+        q, keys, values,
+        {.scale = scale(), .cap = shape_.cap, .sink = shape_.sinks ? sinks_[z(head)] : reference::kNone},
+        rounding_of(shape_));
     for (std::size_t c = 0; c < z(shape_.dim); ++c) {
-      ASSERT_NEAR(got_[at + c], want.out[c], want.out_error[c] + 1e-7) << "row " << row << ", head " << head << ", element " << c;
+      ASSERT_NEAR(got_[at + c], want.out[c], want.out_error[c] + 1e-7)
+          << "row " << row << ", head " << head << ", element " << c;
     }
     if (!shape_.probabilities) return;
     if (!keys.empty()) {
       const double lse = lse_of(want);
-      ASSERT_NEAR(lse_.read()[row * z(shape_.heads) + z(head)], lse, lse_error(want, lse)) << "row " << row << ", head " << head;
+      ASSERT_NEAR(lse_.read()[row * z(shape_.heads) + z(head)], lse, lse_error(want, lse))
+          << "row " << row << ", head " << head;
     }
     const auto probabilities = probabilities_[lane]->read();
     for (std::size_t j = 0; j < want.weight.size(); ++j) {
@@ -169,10 +183,12 @@ class DecodeStep {
 class Decode : public testing::TestWithParam<StepShape> {};
 
 TEST_P(Decode, attends_over_ragged_lanes_as_the_reference_does) {
-  in_several_orders([] {
+  SameBits out;
+  in_several_orders([&] {
     DecodeStep step(GetParam());
     step.run();
     step.expect_as_reference();
+    out.expect(step.out());
   });
 }
 
@@ -180,15 +196,31 @@ INSTANTIATE_TEST_SUITE_P(
     , Decode,
     testing::Values(
         StepShape{.dim = 64, .heads = 4, .kv_heads = 2, .pieces = {{300, 1, 16}, {}, {7}}, .probabilities = true},
-        StepShape{.dim = 64, .pieces = {{1}, {64, 64}, {17}}, .keys = Element::f16, .values = Element::f16, .sinks = true, .probabilities = true},
+        StepShape{.dim = 64,
+                  .pieces = {{1}, {64, 64}, {17}},
+                  .keys = Element::f16,
+                  .values = Element::f16,
+                  .sinks = true,
+                  .probabilities = true},
         StepShape{.dim = 64, .heads = 9, .pieces = {{33, 40}}, .cap = 5, .probabilities = true},
         StepShape{.dim = 80, .heads = 7, .pieces = {{130}}},
-        StepShape{.dim = 128, .heads = 8, .kv_heads = 2, .pieces = {{70, 3}, {256, 256, 1}}, .sinks = true, .probabilities = true},
+        StepShape{.dim = 128,
+                  .heads = 8,
+                  .kv_heads = 2,
+                  .pieces = {{70, 3}, {256, 256, 1}},
+                  .sinks = true,
+                  .probabilities = true},
         StepShape{.dim = 128, .heads = 4, .pieces = {{90}}, .keys = Element::q8_0, .values = Element::q8_0},
         StepShape{.dim = 64, .heads = 2, .pieces = {{50, 9}}, .keys = Element::q8_0, .values = Element::f16},
-        StepShape{.dim = 96, .heads = 2, .pieces = {{21}}, .keys = Element::q8_0, .values = Element::q4_0, .probabilities = true},
+        StepShape{.dim = 96,
+                  .heads = 2,
+                  .pieces = {{21}},
+                  .keys = Element::q8_0,
+                  .values = Element::q4_0,
+                  .probabilities = true},
         StepShape{.dim = 64, .heads = 2, .pieces = {{129}}, .keys = Element::q4_0, .values = Element::q4_0},
-        StepShape{.dim = 256, .heads = 2, .pieces = {{40}, {20}}, .keys = Element::f16, .values = Element::f16, .cap = 30},
+        StepShape{
+            .dim = 256, .heads = 2, .pieces = {{40}, {20}}, .keys = Element::f16, .values = Element::f16, .cap = 30},
         StepShape{.dim = 200, .heads = 3, .pieces = {{19}}}));
 
 TEST(Step, a_row_without_entries_gives_zeros_even_with_a_sink) {

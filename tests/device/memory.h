@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <cstddef>
 #include <cstring>
 #include <functional>
@@ -53,7 +55,19 @@ class Array {
   DeviceMemory memory_;
 };
 
-/// Calls `test` in several orders of warps and copies, on a GPU once.
+/// Calls `test` in several orders of warps and copies, which a GPU chooses itself.
 void in_several_orders(const std::function<void()>& test);
+
+/// Results that do not depend on the order: the same bits each time.
+class SameBits {
+ public:
+  void expect(const std::vector<float>& values) {
+    if (first_.empty()) first_ = values;
+    EXPECT_EQ(std::memcmp(first_.data(), values.data(), values.size() * sizeof(float)), 0);
+  }
+
+ private:
+  std::vector<float> first_;
+};
 
 }  // namespace winnow::device::test

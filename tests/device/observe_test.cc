@@ -103,9 +103,11 @@ class Observe : public testing::TestWithParam<Observing> {};
 
 TEST_P(Observe, reduces_over_the_observed_rows_as_the_reference_does) {
   SCOPED_TRACE(GetParam().prompt.name());
-  in_several_orders([] {
+  SameBits columns;
+  in_several_orders([&] {
     const Observed observed(GetParam());
     const auto got = observed.columns(0.125F);
+    columns.expect(got);
     const auto want = observed.reference(0.125F);
     for (std::size_t i = 0; i < got.size(); ++i) {
       ASSERT_NEAR(got[i], want.values[i], want.errors[i] + 1e-6 * want.values[i]) << "column " << i;
@@ -117,11 +119,20 @@ INSTANTIATE_TEST_SUITE_P(
     , Observe,
     testing::Values(
         Observing{{.dim = 64, .count = 130, .heads = 2, .kv_heads = 1}},
-        Observing{{.dim = 64, .first = 200, .count = 80, .heads = 2, .kv_heads = 2, .element = Element::f16}, Reduction::max},
+        Observing{{.dim = 64, .first = 200, .count = 80, .heads = 2, .kv_heads = 2, .element = Element::f16},
+                  Reduction::max},
         Observing{{.dim = 64, .first = 270, .count = 40}, Reduction::sum, {24, 25, 26, 39}, true},
-        Observing{{.dim = 64, .first = 100, .count = 100, .window = 30, .sinks = true}, Reduction::sum, {}, false, 90, 150, 30},
+        Observing{{.dim = 64, .first = 100, .count = 100, .window = 30, .sinks = true},
+                  Reduction::sum,
+                  {},
+                  false,
+                  90,
+                  150,
+                  30},
         Observing{{.dim = 64, .first = 290, .count = 70, .cap = 5}, Reduction::max, {}, true, 0, 100, 20},
         Observing{{.dim = 128, .first = 60, .count = 70, .heads = 2, .kv_heads = 1}, Reduction::sum, {0, 69}},
+        Observing{{.dim = 64, .first = 62, .count = 20}},
+        Observing{{.dim = 64, .first = 63, .count = 10}, Reduction::sum, {}, false, 0, 73, 24},
         Observing{{.dim = 256, .first = 7, .count = 40, .element = Element::f16}}));
 
 }  // namespace

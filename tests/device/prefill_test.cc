@@ -28,25 +28,31 @@ class Prefill : public testing::TestWithParam<PromptShape> {};
 
 TEST_P(Prefill, attends_as_the_reference_does) {
   SCOPED_TRACE(GetParam().name());
-  in_several_orders([] {
+  SameBits out;
+  SameBits lse;
+  in_several_orders([&] {
     const Prompt prompt(GetParam());
     ASSERT_EQ(winnow_kernels()->prefill(prompt.task(), nullptr), nullptr);
     expect_as_reference(prompt);
+    out.expect(prompt.out.read());
+    lse.expect(prompt.lse.read());
   });
 }
 
 INSTANTIATE_TEST_SUITE_P(
     , Prefill,
-    testing::Values(PromptShape{.dim = 64, .count = 130, .heads = 2, .kv_heads = 1},
-                    PromptShape{.dim = 64, .first = 70, .count = 65, .heads = 3, .kv_heads = 3, .element = Element::f16},
-                    PromptShape{.dim = 64, .first = 300, .count = 40, .heads = 2, .kv_heads = 2, .window = 50, .sinks = true},
-                    PromptShape{.dim = 64, .first = 5, .count = 1, .heads = 4, .kv_heads = 2, .cap = 5},
-                    PromptShape{.dim = 64, .first = 90, .count = 70, .window = 1},
-                    PromptShape{.dim = 80, .first = 3, .count = 70, .cap = 30, .sinks = true, .element = Element::f16},
-                    PromptShape{.dim = 96, .first = 60, .count = 33},
-                    PromptShape{.dim = 128, .first = 70, .count = 65, .heads = 2, .kv_heads = 1},
-                    PromptShape{.dim = 256, .first = 10, .count = 66, .cap = 50, .element = Element::f16},
-                    PromptShape{.dim = 200, .count = 17, .window = 8}));
+    testing::Values(
+        PromptShape{.dim = 64, .count = 130, .heads = 2, .kv_heads = 1},
+        PromptShape{.dim = 64, .first = 70, .count = 65, .heads = 3, .kv_heads = 3, .element = Element::f16},
+        PromptShape{.dim = 64, .first = 300, .count = 40, .heads = 2, .kv_heads = 2, .window = 50, .sinks = true},
+        PromptShape{.dim = 64, .first = 5, .count = 1, .heads = 4, .kv_heads = 2, .cap = 5},
+        PromptShape{.dim = 64, .first = 90, .count = 70, .window = 1}, PromptShape{.dim = 64, .first = 62, .count = 20},
+        PromptShape{.dim = 64, .first = 64, .count = 16, .window = 79},
+        PromptShape{.dim = 80, .first = 3, .count = 70, .cap = 30, .sinks = true, .element = Element::f16},
+        PromptShape{.dim = 96, .first = 60, .count = 33},
+        PromptShape{.dim = 128, .first = 70, .count = 65, .heads = 2, .kv_heads = 1},
+        PromptShape{.dim = 256, .first = 10, .count = 66, .cap = 50, .element = Element::f16},
+        PromptShape{.dim = 200, .count = 17, .window = 8}));
 
 TEST(PrefillTask, names_a_size_of_heads_that_no_kernel_has) {
   PrefillTask task{};

@@ -48,9 +48,7 @@ PrefillTask Prompt::task() const {
           .cap = shape_.cap};
 }
 
-int Prompt::first_key(int i) const {
-  return shape_.window > 0 ? std::max(0, shape_.first + i + 1 - shape_.window) : 0;
-}
+int Prompt::first_key(int i) const { return shape_.window > 0 ? std::max(0, shape_.first + i + 1 - shape_.window) : 0; }
 
 reference::Result Prompt::attend(int i, int head) const {
   const int kv_head = head / (shape_.heads / shape_.kv_heads);

@@ -57,7 +57,8 @@ inline std::vector<float> rows_of(const std::vector<float>& all, int head, int c
   return {first, first + std::ptrdiff_t{end - begin} * dim};
 }
 
-/// Bound of the error of the logarithm of a query's sum, base 2. Every weight's relative error is above that of the sum.
+/// Bound of the error of the logarithm of a query's sum, base 2. Every weight's relative error is above that of the
+/// sum.
 inline double lse_error(const reference::Result& row, double lse) {
   double least = 1;
   for (std::size_t j = 0; j < row.weight.size(); ++j) {

@@ -24,9 +24,13 @@ struct Storing {
 class Stored {
  public:
   explicit Stored(const Storing& what)
-      : what_(what), source_(random_source(what, random_)), device_source_(source_.bytes),
-        angles_(normal(random_, 3 * z(what.pairs) * 2)), device_angles_(angles_),
-        bytes_(z(what.count) * bytes_of(what.element, what.dim)), scales_(z(what.count) * z(what.dim) / 32),
+      : what_(what),
+        source_(random_source(what, random_)),
+        device_source_(source_.bytes),
+        angles_(normal(random_, 3 * z(what.pairs) * 2)),
+        device_angles_(angles_),
+        bytes_(z(what.count) * bytes_of(what.element, what.dim)),
+        scales_(z(what.count) * z(what.dim) / 32),
         bad_(std::vector<std::int32_t>{0}) {
     for (int i = 0; i < what.count; ++i) {
       const int to = what.count - 1 - i;
@@ -131,19 +135,22 @@ TEST_P(Store, rows_are_the_nearest_that_their_element_has) {
         const auto end = block + std::min(32, what.dim - c / 32 * 32);
         double most = 0;
         for (auto x = block; x != end; ++x) most = std::max(most, std::abs(*x));
-        ASSERT_NEAR(got[z(i * what.dim + c)], want[z(c)], half_step(what.element, want[z(c)], most)) << "row " << i << ", element " << c;
+        ASSERT_NEAR(got[z(i * what.dim + c)], want[z(c)], half_step(what.element, want[z(c)], most))
+            << "row " << i << ", element " << c;
       }
     }
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    , Store,
-    testing::Values(Storing{Element::f32, Element::f16, 64, 19}, Storing{Element::f32, Element::bf16, 80, 9, true, false, 40},
-                    Storing{Element::f32, Element::q8_0, 96, 10, true, true, 32},
-                    Storing{Element::f32, Element::q4_0, 64, 7}, Storing{Element::f16, Element::f16, 128, 5, true, true, 64},
-                    Storing{Element::bf16, Element::q8_0, 64, 4}, Storing{Element::f16, Element::q4_0, 256, 3, true, false, 128},
-                    Storing{Element::f32, Element::f32, 72, 5, true, true, 36}));
+INSTANTIATE_TEST_SUITE_P(, Store,
+                         testing::Values(Storing{Element::f32, Element::f16, 64, 19},
+                                         Storing{Element::f32, Element::bf16, 80, 9, true, false, 40},
+                                         Storing{Element::f32, Element::q8_0, 96, 10, true, true, 32},
+                                         Storing{Element::f32, Element::q4_0, 64, 7},
+                                         Storing{Element::f16, Element::f16, 128, 5, true, true, 64},
+                                         Storing{Element::bf16, Element::q8_0, 64, 4},
+                                         Storing{Element::f16, Element::q4_0, 256, 3, true, false, 128},
+                                         Storing{Element::f32, Element::f32, 72, 5, true, true, 36}));
 
 /// A block of q8_0 and one of q4_0 that were computed by hand.
 TEST(StoredRow, has_the_numbers_of_ggml) {
@@ -158,8 +165,8 @@ TEST(StoredRow, has_the_numbers_of_ggml) {
   const Array<std::uint8_t> bytes(64);
   const Array<std::uint16_t> scales(2);
   const auto store = [&](Element element) {
-    const Array<StoredRow> rows(
-        std::vector<StoredRow>{{.from = source.address(), .to = bytes.address(), .scales = scales.address(), .turn = -1}});
+    const Array<StoredRow> rows(std::vector<StoredRow>{
+        {.from = source.address(), .to = bytes.address(), .scales = scales.address(), .turn = -1}});
     StoreTask task{};
     task.rows = rows.address();
     task.source = Element::f32;
@@ -176,9 +183,9 @@ TEST(StoredRow, has_the_numbers_of_ggml) {
   EXPECT_EQ(emulated::from_f16(scales.read()[0]), 1.0F);
   const auto q4 = store(Element::q4_0);
   EXPECT_EQ(emulated::from_f16(scales.read()[1]), 1.0F);
-  EXPECT_EQ(q4[16] & 15, 0);         // element 32 is nibble 0 of its word
-  EXPECT_EQ(q4[18] & 15, 15);        // element 33 is nibble 4, and what is above 7 is 7
-  EXPECT_EQ(q4[16] >> 4 & 15, 11);   // element 34 is nibble 1
+  EXPECT_EQ(q4[16] & 15, 0);        // element 32 is nibble 0 of its word
+  EXPECT_EQ(q4[18] & 15, 15);       // element 33 is nibble 4, and what is above 7 is 7
+  EXPECT_EQ(q4[16] >> 4 & 15, 11);  // element 34 is nibble 1
 }
 
 TEST(StoredRow, that_is_not_finite_is_told) {
@@ -188,7 +195,8 @@ TEST(StoredRow, that_is_not_finite_is_told) {
     const Array<float> source(row);
     const Array<std::uint16_t> to(64);
     const Array<std::int32_t> flag(std::vector<std::int32_t>{0});
-    const Array<StoredRow> rows(std::vector<StoredRow>{{.from = source.address(), .to = to.address(), .scales = nullptr, .turn = -1}});
+    const Array<StoredRow> rows(
+        std::vector<StoredRow>{{.from = source.address(), .to = to.address(), .scales = nullptr, .turn = -1}});
     StoreTask task{};
     task.rows = rows.address();
     task.bad = flag.address();

@@ -52,7 +52,8 @@ class Guarded {
     const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
     const std::size_t pages = (bytes + page - 1) / page * page;
     all_ = pages + page;
-    base_ = static_cast<unsigned char*>(mmap(nullptr, all_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    base_ =
+        static_cast<unsigned char*>(mmap(nullptr, all_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
     if (base_ == MAP_FAILED || mprotect(base_ + pages, page, PROT_NONE) != 0) std::abort();
     data_ = base_ + pages - bytes;
   }
@@ -71,8 +72,11 @@ class Guarded {
 class Block {
  public:
   Block(const Grid& grid, const std::function<void()>& kernel)
-      : kernel_(&kernel), shared_bytes_(static_cast<std::size_t>(grid.shared)), shared_(shared_bytes_),
-        fibers_(static_cast<std::size_t>(grid.threads)), slots_(fibers_.size() * 2) {}
+      : kernel_(&kernel),
+        shared_bytes_(static_cast<std::size_t>(grid.shared)),
+        shared_(shared_bytes_),
+        fibers_(static_cast<std::size_t>(grid.threads)),
+        slots_(fibers_.size() * 2) {}
 
   void run(std::mt19937& random);
 

@@ -32,7 +32,8 @@ inline std::uint16_t f16_of(float x) {
   const float magnitude = std::fabs(x);
   if (std::isnan(x)) return static_cast<std::uint16_t>(sign | 0x7e00U);
   if (magnitude >= 65520.0F) return static_cast<std::uint16_t>(sign | 0x7c00U);
-  if (magnitude < 0x1p-14F) return static_cast<std::uint16_t>(sign | static_cast<std::uint16_t>(std::nearbyint(magnitude * 0x1p24F)));
+  if (magnitude < 0x1p-14F)
+    return static_cast<std::uint16_t>(sign | static_cast<std::uint16_t>(std::nearbyint(magnitude * 0x1p24F)));
   const auto u = std::bit_cast<std::uint32_t>(magnitude);
   return static_cast<std::uint16_t>(sign | (u + 0xfffU + (u >> 13U & 1U) - (112U << 23U)) >> 13U);
 }

@@ -88,7 +88,8 @@ std::uint32_t load4(const void* from) { return aligned<std::uint32_t>(from); }
 std::uint32_t bytes_of(std::uint32_t a, std::uint32_t b, std::uint32_t which) {
   const std::uint64_t both = a | static_cast<std::uint64_t>(b) << 32U;
   std::uint32_t out = 0;
-  for (unsigned i = 0; i < 4; ++i) out |= static_cast<std::uint32_t>(both >> (which >> 4 * i & 7U) * 8U & 255U) << 8 * i;
+  for (unsigned i = 0; i < 4; ++i)
+    out |= static_cast<std::uint32_t>(both >> (which >> 4 * i & 7U) * 8U & 255U) << 8 * i;
   return out;
 }
 
