@@ -221,6 +221,7 @@ INSTANTIATE_TEST_SUITE_P(
         StepShape{.dim = 64, .heads = 2, .pieces = {{129}}, .keys = Element::q4_0, .values = Element::q4_0},
         StepShape{
             .dim = 256, .heads = 2, .pieces = {{40}, {20}}, .keys = Element::f16, .values = Element::f16, .cap = 30},
+        StepShape{.dim = 64, .pieces = {std::vector<int>(35, 3)}},
         StepShape{.dim = 200, .heads = 3, .pieces = {{19}}}));
 
 TEST(Step, a_row_without_entries_gives_zeros_even_with_a_sink) {

@@ -131,8 +131,8 @@ INSTANTIATE_TEST_SUITE_P(
                   30},
         Observing{{.dim = 64, .first = 290, .count = 70, .cap = 5}, Reduction::max, {}, true, 0, 100, 20},
         Observing{{.dim = 128, .first = 60, .count = 70, .heads = 2, .kv_heads = 1}, Reduction::sum, {0, 69}},
-        Observing{{.dim = 64, .first = 62, .count = 20}},
-        Observing{{.dim = 64, .first = 63, .count = 10}, Reduction::sum, {}, false, 0, 73, 24},
+        Observing{{.dim = 64, .first = 62, .count = 20, .element = Element::f16}},
+        Observing{{.dim = 64, .first = 63, .count = 10, .element = Element::f16}, Reduction::sum, {}, false, 0, 73, 24},
         Observing{{.dim = 256, .first = 7, .count = 40, .element = Element::f16}}));
 
 }  // namespace

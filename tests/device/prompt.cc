@@ -19,7 +19,7 @@ Prompt::Prompt(const PromptShape& shape, std::mt19937 random)
       lse(z(shape.count) * z(shape.heads)),
       packed(z(shape.count) * z(shape.heads) * z(shape.dim)),
       shape_(shape),
-      q_(normal(random, z(shape.count) * z(shape.heads) * z(shape.dim), 2)),
+      q_(normal(random, z(shape.count) * z(shape.heads) * z(shape.dim))),
       sinks_(normal(random, z(shape.heads))),
       keys_(encoded(shape.element, normal(random, z(shape.kv_heads) * z(capacity()) * z(shape.dim)))),
       values_(encoded(shape.element, normal(random, keys_.bits.size()))),

@@ -188,6 +188,28 @@ TEST(StoredRow, has_the_numbers_of_ggml) {
   EXPECT_EQ(q4[16] >> 4 & 15, 11);  // element 34 is nibble 1
 }
 
+/// Of two elements of the largest magnitude the first one gives the scale, whichever lane has it.
+TEST(StoredRow, of_q4_0_has_the_scale_of_its_first_largest_element) {
+  for (const float first : {4.0F, -4.0F}) {
+    std::vector<float> row(32, 0.0F);
+    row[5] = first;
+    row[20] = -first;
+    const Array<float> source(row);
+    const Array<std::uint32_t> words(4);
+    const Array<std::uint16_t> scales(2);
+    const Array<StoredRow> rows(std::vector<StoredRow>{
+        {.from = source.address(), .to = words.address(), .scales = scales.address(), .turn = -1}});
+    StoreTask task{};
+    task.rows = rows.address();
+    task.source = Element::f32;
+    task.element = Element::q4_0;
+    task.count = 1;
+    task.dim = 32;
+    EXPECT_EQ(winnow_kernels()->store(task, nullptr), nullptr);
+    EXPECT_EQ(emulated::from_f16(scales.read()[0]), first / -8);
+  }
+}
+
 TEST(StoredRow, that_is_not_finite_is_told) {
   for (const float bad : {std::nanf(""), INFINITY, -INFINITY}) {
     std::vector<float> row(64, 1.0F);
