@@ -6,6 +6,9 @@
 #include <algorithm>
 #include <limits>
 #include <utility>
+#include <vector>
+
+#include "chat/grammar_text.h"
 
 namespace winnow::chat {
 
@@ -49,6 +52,16 @@ std::optional<std::string> thinking_at_end(const AnswerFormat& format, const std
   return std::ranges::any_of(format.thinking_ends, has_end) ? std::nullopt : std::optional(std::move(rest));
 }
 
+/// Whether a text is of a format, as far as it has come.
+bool is_beginning(const common_chat_parser_params& params, std::string_view text) {
+  common_peg_parse_context context(params.generation_prompt + std::string(text), COMMON_PEG_PARSE_FLAG_LENIENT);
+  return !params.parser.parse(context).fail();
+}
+
+void add_all(std::vector<std::string>& to, const std::vector<std::string>& more) {
+  to.insert(to.end(), more.begin(), more.end());
+}
+
 void remove_prefix(std::string& text, const std::string& prefix) {
   if (text.starts_with(prefix)) text.erase(0, prefix.size());
 }
@@ -62,6 +75,7 @@ std::optional<Message> AnswerFormat::Parser::parse(std::string_view text, Extent
                        std::numeric_limits<std::size_t>::max(), kParserDepth);
   const jinja::limits_scope scope(limits);
   try {
+    if (otherwise != nullptr && !is_beginning(params, text)) return otherwise->parse(text, extent);
     auto out = message_of(common_chat_parse(std::string(text), extent == Extent::partial, params));
     remove_prefix(out.reasoning, begun.reasoning);
     remove_prefix(out.content, begun.content);
@@ -96,6 +110,16 @@ AnswerFormat format_of(const common_chat_params& params, common_reasoning_format
   if (continued) parser.begun = parser.parse("", Extent::partial).value_or(Message{Role::assistant, {}});
   out.parser = std::make_shared<const AnswerFormat::Parser>(std::move(parser));
   return out;
+}
+
+AnswerFormat either_of(AnswerFormat first, const AnswerFormat& second) {
+  first.grammar = either_grammar(first.grammar, second.grammar);
+  add_all(first.preserved, second.preserved);
+  add_all(first.stops, second.stops);
+  AnswerFormat::Parser parser = *first.parser;
+  parser.otherwise = second.parser;
+  first.parser = std::make_shared<const AnswerFormat::Parser>(std::move(parser));
+  return first;
 }
 
 }  // namespace winnow::chat

@@ -115,8 +115,9 @@ std::string nearest(const std::function<bool(const std::string&)>& has_token) {
 }
 
 /// A template that answers a question: one that cannot is found when the file is opened, not with each request.
-Template tried(const std::string& name, const std::string& source, const std::string& bos, const std::string& eos) {
-  Template out(name, source, bos, eos);
+Template tried(const std::string& name, const TemplateSources& sources, const std::string& bos,
+               const std::string& eos) {
+  Template out(name, sources, bos, eos);
   const std::array<Message, 1> question{{{Role::user, "Who?"}}};
   Input input;
   input.messages = question;
@@ -148,20 +149,26 @@ std::string builtin_source(const std::string& name) {
                      Joints(name).dictionary(), content);
 }
 
-Opened open_template(const std::string& name, const std::string& source, const std::string& bos, const std::string& eos,
-                     const std::function<bool(const std::string&)>& has_token) {
-  const auto builtin = builtin_source(source);
-  if (!builtin.empty()) return {Template(name, builtin, bos, eos), {}};
+Opened open_template(const std::string& name, const TemplateSources& sources, const std::string& bos,
+                     const std::string& eos, const std::function<bool(const std::string&)>& has_token) {
+  if (sources.usual.empty() && !sources.tool_use.empty())
+    return open_template(name, {sources.tool_use}, bos, eos, has_token);
+  const auto builtin = builtin_source(sources.usual);
   std::string reason = name + ": there is no chat template";
-  if (!source.empty()) {
+  if (!sources.usual.empty()) {
     try {
-      return {tried(name, source, bos, eos), {}};
+      return {tried(name, {builtin.empty() ? sources.usual : builtin, sources.tool_use}, bos, eos), {}};
     } catch (const TemplateError& error) {
       reason = error.what();
     }
   }
+  if (!sources.tool_use.empty()) {
+    auto without = open_template(name, {sources.usual}, bos, eos, has_token);
+    if (without.notice.empty()) without.notice = reason + "; requests with tools take the other one";
+    return without;
+  }
   const auto other = nearest(has_token);
-  return {Template(name, builtin_source(other), bos, eos),
+  return {Template(name, {builtin_source(other)}, bos, eos),
           fmt::format("{}; messages are written by the built-in template {}", reason, other)};
 }
 

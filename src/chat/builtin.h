@@ -17,9 +17,10 @@ struct Opened {
   std::string notice;  ///< for the log; empty: it is the file's own, or the one that the file names
 };
 
-/// A file's template: `source` in Jinja or the name of a built-in one. Without one, or where it cannot be read or run,
-/// the built-in one whose control tokens the vocabulary has: `has_token` tells. `name` is the file's.
-Opened open_template(const std::string& name, const std::string& source, const std::string& bos, const std::string& eos,
-                     const std::function<bool(const std::string&)>& has_token);
+/// A file's template: in Jinja or the name of a built-in one. Without one, or where it cannot be read or run, the
+/// built-in one whose control tokens the vocabulary has: `has_token` tells. One for requests with tools that cannot be
+/// read is left out. `name` is the file's.
+Opened open_template(const std::string& name, const TemplateSources& sources, const std::string& bos,
+                     const std::string& eos, const std::function<bool(const std::string&)>& has_token);
 
 }  // namespace winnow::chat

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "chat/template.h"
 
-#include <chat-peg-parser.h>
 #include <chat.h>
-#include <json-schema-to-grammar.h>
 #include <json-schema.h>
 #include <log.h>
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
 #include <array>
+#include <exception>
 #include <map>
 #include <optional>
 #include <string_view>
@@ -21,6 +20,7 @@
 #include "chat/placement.h"
 #include "chat/plain_tools.h"
 #include "chat/schema.h"
+#include "chat/template_source.h"
 
 namespace winnow::chat {
 
@@ -109,76 +109,6 @@ model::MarkedText marked(const jinja::string& rendering, const std::string& prom
   return out;
 }
 
-}  // namespace
-
-namespace {
-
-/// A template that has been read, and the variables that it is run with where there are no tools.
-struct Source {
-  common_chat_templates_ptr templates;
-  std::map<std::string, std::string> without_tools;
-};
-
-common_chat_templates_inputs question() {
-  common_chat_templates_inputs out;
-  out.messages.emplace_back();
-  out.messages.back().role = "user";
-  out.messages.back().content = "Who?";
-  return out;
-}
-
-/// Templates are written for transformers, which has `tools` none where there are none. A few can only be run where
-/// the variable is not there.
-std::map<std::string, std::string> without_tools(const common_chat_templates* templates) {
-  auto inputs = question();
-  inputs.force_pure_content = true;
-  inputs.chat_template_kwargs = {{"tools", "null"}};
-  try {
-    common_chat_templates_apply(templates, inputs);
-  } catch (const std::exception&) {
-    return {};
-  }
-  return inputs.chat_template_kwargs;
-}
-
-/// Whether calls can be asked for, and read. Some templates tell tools, but write no calls that one could learn from.
-bool has_calls(const common_chat_templates* templates) {
-  auto can = common_chat_templates_get_caps(templates);
-  if (!can["supports_tools"] && !can["supports_tool_calls"]) return false;
-  auto inputs = question();
-  inputs.tools = {{"function", "What it does.", R"({"type": "object", "properties": {}})"}};
-  inputs.tool_choice = COMMON_CHAT_TOOL_CHOICE_REQUIRED;
-  try {
-    return !common_chat_templates_apply(templates, inputs).grammar.empty();
-  } catch (const std::exception&) {
-    return false;
-  }
-}
-
-Source read_source(const std::string& source, const std::string& bos, const std::string& eos) {
-  Source out{common_chat_templates_init(nullptr, source, bos, eos), {}};
-  out.without_tools = without_tools(out.templates.get());
-  return out;
-}
-
-/// Makes answers be of a schema, after thinking in tags, where llama.cpp's format for a template has none of it.
-void put_schema(common_chat_params& params, const std::string& schema) {
-  const auto parser = build_chat_peg_parser([&](common_chat_peg_builder& p) {
-    auto thought = p.eps();
-    const auto& start = params.thinking_start_tag;
-    if (!start.empty() && !params.thinking_end_tags.empty()) {
-      const auto& end = params.thinking_end_tags.front();
-      thought = p.optional(p.literal(start) + p.reasoning(p.until(end)) + p.literal(end));
-    }
-    const auto value = p.content(p.schema(p.json(), "answer", common_json::parse(schema)));
-    return p.prefix(params.generation_prompt, start) + p.space() + thought + p.space() + value + p.space() + p.end();
-  });
-  params.format = COMMON_CHAT_FORMAT_PEG_NATIVE;
-  params.parser = parser.save();
-  params.grammar = build_grammar([&](const common_grammar_builder& builder) { parser.build_grammar(builder, false); });
-  params.grammar_lazy = false;
-}
-
 /// Whether a template is run with tools, or with messages that are about them.
 bool has_tools(const Input& input) {
   return !input.tools.empty() || std::ranges::any_of(input.messages, [](const Message& message) {
@@ -186,64 +116,108 @@ bool has_tools(const Input& input) {
   });
 }
 
+bool tells_all(const Rendering& rendering, std::span<const Tool> tools) {
+  return std::ranges::all_of(
+      tools, [&](const Tool& tool) { return rendering.text.text.find(tool.name) != std::string::npos; });
+}
+
 }  // namespace
 
 struct Template::Impl {
   std::string name;
-  Source own;
-  std::optional<Source> with_tools;  ///< none: the template has calls of its own
+  Source usual;
+  std::optional<Source> tool_use = {};
+  Source plain = {};  ///< the usual one, with tools as texts
 
-  const Source& source_for(const Input& input) const {
-    return with_tools.has_value() && has_tools(input) ? *with_tools : own;
+  /// The template that has a format of its own for the tools of an input; null: none has.
+  const Source* own_for(const Input& input) const {
+    const Source& own = tool_use && !input.tools.empty() ? *tool_use : usual;
+    return own.calls == Format::own || !has_tools(input) ? &own : nullptr;
   }
+
+  Rendering render(const Source& source, const Input& input) const;
 };
 
-Template::Template(std::string name, const std::string& source, const std::string& bos, const std::string& eos)
+Template::Template(std::string name, const TemplateSources& sources, const std::string& bos, const std::string& eos)
     : impl_(std::make_unique<Impl>()) {
   impl_->name = std::move(name);
   // The library logs answers that it cannot read, and errors that are thrown as well.
   static const bool is_quiet = (common_log_set_verbosity_thold(-1), true);
   static_cast<void>(is_quiet);
-  if (source.empty()) throw TemplateError(impl_->name + ": there is no chat template");
-  bounded(impl_->name + ": the chat template", "be read", source.size(), [&] {
-    check_nesting(impl_->name, source);
-    impl_->own = read_source(source, bos, eos);
-    if (has_calls(impl_->own.templates.get())) return;
-    auto can = common_chat_templates_get_caps(impl_->own.templates.get());
-    const Taken taken{
-        .system = can["supports_system_role"] ? SystemRole::own_message : SystemRole::users_message,
-        .contents = can["supports_string_content"] ? Contents::texts : Contents::parts,
-        .no_tools = impl_->own.without_tools.empty() ? NoTools::undefined : NoTools::none,
-    };
-    impl_->with_tools = read_source(with_plain_tools(source, taken), bos, eos);
-  });
+  if (sources.usual.empty()) throw TemplateError(impl_->name + ": there is no chat template");
+  const auto read = [&](const std::string& subject, const std::string& source) {
+    Source out;
+    bounded(subject, "be read", source.size(), [&] {
+      check_nesting(impl_->name, source);
+      out = read_source(source, bos, eos);
+    });
+    return out;
+  };
+  const auto read_own = [&](const std::string& subject, const std::string& source) {
+    auto out = read(subject, source);
+    bounded(subject, "be run", source.size(), [&] {
+      if (has_calls(out.templates.get())) out.calls = Format::own;
+    });
+    return out;
+  };
+  const std::string subject = impl_->name + ": the chat template";
+  impl_->usual = read_own(subject, sources.usual);
+  if (!sources.tool_use.empty()) impl_->tool_use = read_own(subject + " of tools", sources.tool_use);
+  impl_->plain = read(subject, with_plain_tools(sources.usual, taken_by(impl_->usual)));
+  impl_->plain.calls = Format::plain;
 }
 
 Template::Template(Template&&) noexcept = default;
 Template& Template::operator=(Template&&) noexcept = default;
 Template::~Template() = default;
 
-Rendering Template::render(const Input& input) const {
+Rendering Template::Impl::render(const Source& source, const Input& input) const {
   std::vector<jinja::string> renderings;
-  check_input(impl_->name, input);
   auto inputs = inputs_of(input);
   inputs.renderings = &renderings;
-  common_chat_params params;
+  if (input.tools.empty()) inputs.chat_template_kwargs.insert(source.without_tools.begin(), source.without_tools.end());
+  const bool may_call = !input.tools.empty() && input.tool_choice != ToolChoice::none;
+  const bool is_either = may_call && input.tool_choice == ToolChoice::automatic && !input.schema.empty();
+  if (is_either) inputs.tool_choice = COMMON_CHAT_TOOL_CHOICE_REQUIRED;
   Rendering out;
-  bounded(impl_->name + ": the chat template", "be run", size_of(input), [&] {
+  common_chat_params params;
+  bounded(name + ": the chat template", "be run", size_of(input), [&] {
     const common_chat_schema_lenient lenient(out.left_out);
-    if (!input.schema.empty()) inputs.json_schema = object_schema(input.schema);
-    const Source& source = impl_->source_for(input);
-    if (input.tools.empty())
-      inputs.chat_template_kwargs.insert(source.without_tools.begin(), source.without_tools.end());
-    params = common_chat_templates_apply(source.templates.get(), inputs);
-    if (!input.schema.empty() && params.grammar.empty()) put_schema(params, inputs.json_schema);
-    out.answer = format_of(params, inputs.reasoning_format, input.ending == Ending::continued);
+    const auto format = [&](const common_chat_params& of) {
+      return format_of(of, inputs.reasoning_format, input.ending == Ending::continued);
+    };
+    if (!input.schema.empty() && !may_call) inputs.json_schema = object_schema(input.schema);
+    params = applied(source, inputs);
+    out.answer = format(params);
+    if (!is_either) return;
+    inputs.json_schema = object_schema(input.schema);
+    out.answer = either_of(std::move(out.answer), format(applied_without_tools(source, inputs, params)));
   });
-  if (renderings.empty()) throw TemplateError(impl_->name + ": the chat template has written nothing");
+  if (renderings.empty()) throw TemplateError(name + ": the chat template has written nothing");
   out.text = marked(renderings.front(), params.prompt, input);
   out.messages = places_of(input.messages, out.text);
   return out;
+}
+
+Rendering Template::render(const Input& input) const {
+  check_input(impl_->name, input);
+  const Source* const own = impl_->own_for(input);
+  if (own != nullptr && input.tools.empty()) return impl_->render(*own, input);
+  std::exception_ptr refusal;
+  if (own != nullptr) {
+    try {
+      auto out = impl_->render(*own, input);
+      if (tells_all(out, input.tools)) return out;
+    } catch (const TemplateError&) {
+      refusal = std::current_exception();
+    }
+  }
+  try {
+    return impl_->render(impl_->plain, input);
+  } catch (const TemplateError&) {
+    if (refusal) std::rethrow_exception(refusal);
+    throw;
+  }
 }
 
 }  // namespace winnow::chat

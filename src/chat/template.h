@@ -43,6 +43,12 @@ enum class Calls : std::uint8_t { one, parallel };
 /// Where the model's thinking goes when an answer is read.
 enum class Reasoning : std::uint8_t { apart, in_content };
 
+/// Sources of a model's chat templates in Jinja.
+struct TemplateSources {
+  std::string usual;
+  std::string tool_use = {};  ///< for requests with tools; empty: the usual one
+};
+
 /// Values that a template is run with.
 struct Input {
   std::span<const Message> messages;
@@ -53,7 +59,7 @@ struct Input {
   std::map<std::string, std::string> variables = {};  ///< JSON values by the names that the template knows
   Calls calls = Calls::parallel;
   Reasoning reasoning = Reasoning::apart;
-  std::string schema = {};  ///< JSON Schema of the content, if there are no tools; empty: it is free
+  std::string schema = {};  ///< JSON Schema of an answer that is no call; empty: it is free
 };
 
 /// The text that a template has written.
@@ -64,11 +70,12 @@ struct Rendering {
   std::set<std::string> left_out;     ///< keywords of schemas that the answer's grammar does not enforce
 };
 
-/// A chat template in Jinja, run by llama.cpp's library. Immutable, shared by threads.
+/// A chat template in Jinja, run by llama.cpp's library. Tools that it does not tell, or refuses, are told as texts.
+/// Immutable, shared by threads.
 class Template {
  public:
   /// `name` says in errors whose template it is. Throws TemplateError.
-  Template(std::string name, const std::string& source, const std::string& bos, const std::string& eos);
+  Template(std::string name, const TemplateSources& sources, const std::string& bos, const std::string& eos);
   Template(Template&&) noexcept;
   Template& operator=(Template&&) noexcept;
   ~Template();

@@ -131,11 +131,12 @@ chat::Template template_of(const Model::Impl& model) {
   const auto name_of = [&vocab](Token token) { return token < 0 ? std::string() : vocab.name(token); };
   const std::string bos = name_of(vocab.beginning_of_text());
   const std::string eos = name_of(vocab.end_of_text());
-  if (!model.own_template.empty()) return {"--chat-template", model.own_template, bos, eos};
+  if (!model.own_template.empty()) return {"--chat-template", {model.own_template}, bos, eos};
   const auto has_token = [&vocab](const std::string& name) {
     return vocab.tokenize(name, ControlTokens::parsed).size() == 1;
   };
-  auto opened = chat::open_template(model.info.path, vocab.chat_template(), bos, eos, has_token);
+  const chat::TemplateSources sources{vocab.chat_template(), vocab.tool_use_template()};
+  auto opened = chat::open_template(model.info.path, sources, bos, eos, has_token);
   if (!opened.notice.empty()) log().info("{}", opened.notice);
   return std::move(opened.chat_template);
 }

@@ -228,9 +228,16 @@ std::optional<unsigned char> Vocab::first_byte(Token token) const {
 Token Vocab::beginning_of_text() const { return llama_vocab_bos(vocab_); }
 Token Vocab::end_of_text() const { return llama_vocab_eos(vocab_); }
 
-std::string Vocab::chat_template() const {
-  const char* const text = llama_model_chat_template(model_.get(), nullptr);
+namespace {
+
+std::string template_of(const llama_model* model, const char* kind) {
+  const char* const text = llama_model_chat_template(model, kind);
   return text == nullptr ? "" : text;
 }
+
+}  // namespace
+
+std::string Vocab::chat_template() const { return template_of(model_.get(), nullptr); }
+std::string Vocab::tool_use_template() const { return template_of(model_.get(), "tool_use"); }
 
 }  // namespace winnow::model

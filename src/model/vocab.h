@@ -45,6 +45,8 @@ class Vocab {
   Token end_of_text() const;
   /// The template's source, or its name; empty: there is none.
   std::string chat_template() const;
+  /// The same of the template for requests with tools, if they have one of their own.
+  std::string tool_use_template() const;
   /// Tokens that a text of so many bytes has at least: as many as if all were the longest one.
   std::size_t least_tokens(std::size_t bytes) const;
   bool ends(Token token) const;

@@ -32,6 +32,7 @@ constexpr std::array kExpected = {
     Expected{"tokenizer.ggml.model", GGUF_TYPE_STRING},
     Expected{"tokenizer.ggml.pre", GGUF_TYPE_STRING},
     Expected{"tokenizer.chat_template", GGUF_TYPE_STRING},
+    Expected{"tokenizer.chat_template.tool_use", GGUF_TYPE_STRING},
     Expected{"tokenizer.ggml.tokens", GGUF_TYPE_ARRAY, GGUF_TYPE_STRING},
     Expected{"tokenizer.ggml.merges", GGUF_TYPE_ARRAY, GGUF_TYPE_STRING},
     Expected{"tokenizer.ggml.scores", GGUF_TYPE_ARRAY, GGUF_TYPE_FLOAT32},

@@ -51,14 +51,6 @@ void raise_share(Request& request) {
   if (is_share && request.stages.empty() && !request.prompt_logprobs) request.stages = {request.text.size()};
 }
 
-/// Throws where the form of an answer and its tools are both asked for.
-void check_form(const AnswerRequest& request) {
-  const AskedConversation* const conversation = request.conversation();
-  if (conversation != nullptr && !conversation->tools.empty() && !conversation->format.schema.empty())
-    throw FieldError(conversation->format.path,
-                     fmt::format("{} does not go with tools: an answer may be a call", conversation->format.path));
-}
-
 /// Throws unless a request can be a turn of a session: it asks for one answer, which is a message of its own.
 void check_turn(const AskedConversation& chat, const AnswerForm& form) {
   if (form.answers > 1)
@@ -84,9 +76,7 @@ struct Asking::Asked {
         asker(who),
         to(std::move(responder)),
         keeping(read_keeping(fields, room.options.defaults, asker.session)),
-        request(of.read(fields, {*room.model, room.options.defaults, room.context})) {
-    check_form(request);
-  }
+        request(of.read(fields, {*room.model, room.options.defaults, room.context})) {}
 
   std::shared_ptr<RequestShare> share;
   Json json;

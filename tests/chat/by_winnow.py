@@ -23,10 +23,14 @@ class Renderer:
         asked = {"template": source, "messages": with_texts(messages), "opens_answer": opens_answer, "bos": bos, "eos": eos}
         return self.ask({"separates": True, **asked, "tools": tools or [], "thinks": thinks, **more})
 
-    def opened(self, template, messages, opens_answer=True, tokens=(), beside=False):
+    def opened(self, template, messages, opens_answer=True, tokens=(), beside=False, **more):
         """By the template that is run for a file's, beside libllama's own text."""
-        asked = {"open": template, "messages": messages, "opens_answer": opens_answer}
+        asked = {"open": template, "messages": messages, "opens_answer": opens_answer, **more}
         return self.ask({**asked, "tokens": list(tokens), "beside": beside})
+
+    def walk(self, grammar, *texts):
+        """Bytes of each text that a grammar lets through, and whether it may end there."""
+        return self.ask({"walk": grammar, "texts": texts})
 
     def grammar_of(self, schema):
         return self.ask({"grammar_of": schema if isinstance(schema, str) else json.dumps(schema)})

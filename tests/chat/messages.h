@@ -39,7 +39,7 @@ inline std::vector<Message> messages_of(const nlohmann::ordered_json& asked) {
 
 inline std::vector<chat::Tool> tools_of(const nlohmann::ordered_json& asked) {
   std::vector<chat::Tool> out;
-  for (const auto& tool : asked.at("tools")) {
+  for (const auto& tool : asked.value("tools", nlohmann::ordered_json::array())) {
     const auto& function = tool.at("function");
     out.push_back({function.at("name"), function.at("description"), function.at("parameters").dump()});
   }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <iostream>
 #include <map>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <tuple>
@@ -14,6 +15,8 @@
 #include "chat/builtin.h"
 #include "chat/schema.h"
 #include "chat/template.h"
+#include "engine/grammar_rules.h"
+#include "engine/grammar_walk.h"
 #include "messages.h"
 
 namespace {
@@ -23,13 +26,13 @@ using winnow::chat::Template;
 
 /// Templates are read once: that runs them many times.
 const Template& template_of(const Json& asked) {
-  using Key = std::tuple<std::string, std::string, std::string>;
+  using Key = std::tuple<std::string, std::string, std::string, std::string>;
   static std::map<Key, Template> read;
-  const Key key{asked.at("template"), asked.at("bos"), asked.at("eos")};
+  const Key key{asked.at("template"), asked.value("tool_use", ""), asked.at("bos"), asked.at("eos")};
   const auto found = read.find(key);
   if (found != read.end()) return found->second;
-  const auto& [source, bos, eos] = key;
-  return read.emplace(key, Template("test", source, bos, eos)).first->second;
+  const auto& [source, tool_use, bos, eos] = key;
+  return read.emplace(key, Template("test", {source, tool_use}, bos, eos)).first->second;
 }
 
 Json json_of(const winnow::Message& message) {
@@ -115,15 +118,31 @@ std::string by_libllama(const std::string& name, const std::vector<winnow::Messa
 Json opened(const Json& asked) {
   const auto tokens = asked.at("tokens").get<std::vector<std::string>>();
   const auto has_token = [&](const std::string& token) { return std::ranges::find(tokens, token) != tokens.end(); };
-  const auto out = winnow::chat::open_template("file", asked.at("open"), "<s>", "</s>", has_token);
+  const auto out =
+      winnow::chat::open_template("file", {asked.at("open"), asked.value("tool_use", "")}, "<s>", "</s>", has_token);
   const auto messages = winnow::test::messages_of(asked);
+  const auto tools = winnow::test::tools_of(asked);
   winnow::chat::Input input;
   input.messages = messages;
+  input.tools = tools;
   if (!asked.at("opens_answer").get<bool>()) input.ending = winnow::chat::Ending::nothing;
   Json said = {{"text", out.chat_template.render(input).text.text}, {"notice", out.notice}};
   if (asked.at("beside").get<bool>())
     said["libllama"] = by_libllama(asked.at("open"), messages, asked.at("opens_answer").get<bool>());
   return said;
+}
+
+/// How many bytes of texts a grammar lets through, and whether it may end there.
+Json walked(const Json& asked) {
+  const auto rules = std::make_shared<const winnow::engine::GrammarRules>(asked.at("walk").get<std::string>());
+  Json out = Json::array();
+  for (const std::string text : asked.at("texts")) {
+    winnow::engine::GrammarWalk walk(rules);
+    std::size_t read = 0;
+    for (; read < text.size() && walk.allows(text.substr(read, 1)); ++read) walk.accept(text.substr(read, 1));
+    out.push_back({{"read", read}, {"may_end", walk.may_end()}});
+  }
+  return out;
 }
 
 Json answered(const Json& asked) {
@@ -132,6 +151,7 @@ Json answered(const Json& asked) {
     llama_chat_builtin_templates(names.data(), names.size());
     return {{"names", names}};
   }
+  if (asked.contains("walk")) return walked(asked);
   if (asked.contains("grammar_of")) return grammar_of(asked.at("grammar_of"));
   return asked.contains("open") ? opened(asked) : rendered(asked);
 }

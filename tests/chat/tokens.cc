@@ -34,7 +34,7 @@ struct Source {
 Source source_of(const std::string& text, const winnow::model::Vocab& vocab, const llama_model* model) {
   const auto name = [&](winnow::Token token) { return token < 0 ? "" : vocab.name(token); };
   return {text,
-          {"test", text, name(vocab.beginning_of_text()), name(vocab.end_of_text())},
+          {"test", {text}, name(vocab.beginning_of_text()), name(vocab.end_of_text())},
           common_chat_templates_init(model, text)};
 }
 

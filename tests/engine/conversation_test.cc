@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "engine/model_impl.h"
+#include "engine/wording.h"
 #include "support/temp.h"
 #include "support/tiny_gguf.h"
 #include "winnow/error.h"
@@ -20,6 +21,26 @@ std::shared_ptr<const Model> load_tiny(const std::string& chat_template) {
   tiny.chat_template = chat_template;
   write_tiny_gguf(tiny, folder / "tiny.gguf");
   return Model::load(folder / "tiny.gguf");
+}
+
+/// The text of a question, by a model's templates of conversations and of tools, or by one of the user's.
+std::string asked(const std::vector<chat::Tool>& tools, const std::string& user = {}) {
+  const test::TempFolder folder;
+  test::TinyModel tiny;
+  tiny.chat_template = "usual {{ messages[0].content }}";
+  tiny.tool_use_template =
+      "of tools {{ messages[0].content }}{% for t in tools %}{{ t | tojson }}{% endfor %}"
+      "{% for m in messages %}{% for c in m.tool_calls %}[CALL]{{ c.function | tojson }}[/CALL]{% endfor %}{% endfor "
+      "%}";
+  write_tiny_gguf(tiny, folder / "tiny.gguf");
+  ModelOptions options;
+  options.chat_template = user;
+  const auto model = Model::load(folder / "tiny.gguf", options);
+  const std::vector<Message> messages{{Role::user, "Who?"}};
+  chat::Input input;
+  input.messages = messages;
+  input.tools = tools;
+  return write(model->impl(), input, ControlTokens::as_text).text.text;
 }
 
 void append(std::vector<Token>& to, const std::vector<Token>& more) { to.insert(to.end(), more.begin(), more.end()); }
@@ -217,6 +238,14 @@ std::vector<Token> some_tokens(int n, int first) {
   std::vector<Token> out;
   for (int i = 0; i < n; ++i) out.push_back(3 + (first + 7 * i) % 200);
   return out;
+}
+
+TEST(Conversations, WithToolsAreWrittenByTheTemplateOfTools) {
+  const std::vector<chat::Tool> tools{{"clock", "Tells the time.", R"({"type":"object","properties":{}})"}};
+  EXPECT_EQ(asked({}), "usual Who?");
+  EXPECT_TRUE(asked(tools).starts_with("of tools Who?{")) << asked(tools);
+  const auto by_user = asked(tools, "the user's {{ messages[0].content }} {{ messages[-1].content }}");
+  EXPECT_TRUE(by_user.starts_with("the user's # Tools")) << by_user;
 }
 
 TEST_P(GoBack, leaves_the_cache_as_it_was) {

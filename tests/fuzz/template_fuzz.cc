@@ -63,7 +63,7 @@ extern "C" int LLVMFuzzerTestOneInput(const char* data, std::size_t size) {
   const std::string_view bytes(data, size);
   const auto end = std::min(bytes.find('\0'), size);
   try {
-    const chat::Template one("fuzz", std::string(bytes.substr(0, end)), "<s>", "</s>");
+    const chat::Template one("fuzz", {std::string(bytes.substr(0, end))}, "<s>", "</s>");
     chat::Input input;
     input.messages = messages();
     for (const auto& used : {std::span<const chat::Tool>(), std::span<const chat::Tool>(tools())}) {

@@ -167,6 +167,33 @@ def check_response_format(server):
     assert choices(server, CHAT, response_format=schema, ignore_eos=False, max_tokens=40)[0]["message"]["content"] == "123"
 
 
+def bare_schema(server, **fields):
+    """The answers of both routes to a request whose schema allows one."""
+    more = {"ignore_eos": False, "max_tokens": 40}
+    return [choices(server, CHAT, **fields, **more)[0]["message"]["content"], choices(server, COMPLETION, **fields, **more)[0]["text"]]
+
+
+def check_guided_json(server):
+    assert bare_schema(server, guided_json={"enum": [123]}) == bare_schema(server, guided_json='{"enum": [123]}') == ["123", "123"]
+    for wrong, part in (("{", "cannot be read"), (5, "no JSON Schema")):
+        status, reply = server.post(CHAT, {**BODY[CHAT], "guided_json": wrong})
+        assert status == 400 and sentence(reply, part)["param"] == "guided_json", reply
+
+
+def check_json_schema(server):
+    assert bare_schema(server, json_schema={"enum": [123]}) == ["123", "123"]
+    status, reply = server.post(COMPLETION, {**BODY[COMPLETION], "json_schema": {"enum": [1]}, "guided_json": {"enum": [1]}})
+    assert status == 400 and sentence(reply, "guided_json", "json_schema", "give one"), reply
+
+
+def check_structured_outputs(server):
+    assert bare_schema(server, structured_outputs={"json": {"enum": [123]}}) == bare_schema(server, structured_outputs={"json": '{"enum": [123]}'}) == ["123", "123"]
+    assert all(one.startswith("{") for one in bare_schema(server, structured_outputs={"json_object": True}))
+    for name, value in (("regex", "x"), ("choice", ["x"]), ("grammar", "root ::= x"), ("structural_tag", "x")):
+        status, reply = server.post(COMPLETION, {**BODY[COMPLETION], "structured_outputs": {name: value}})
+        assert status == 501 and sentence(reply, "not implemented")["param"] == f"structured_outputs.{name}", reply
+
+
 def check_max_tokens(server):
     assert [len(tokens(server, max_tokens=most)) for most in (1, 5)] == [1, 5] and text(server, max_tokens=0) == ""
 
@@ -393,13 +420,10 @@ NOT_THERE = {
     "modalities": ([["text", "audio"]], [["text"]]),
     "audio": ([{"voice": "alloy"}], []),
     "web_search_options": ([{}], []),
-    "structured_outputs": ([{"regex": "x"}], []),
-    "guided_json": ([{}, "{}"], []),
     "guided_regex": (["x"], []),
     "guided_choice": ([["x"]], []),
     "guided_grammar": (["root ::= x"], []),
     "grammar": (["root ::= x"], []),
-    "json_schema": ([{}], []),
     "chat_template": (["x"], []),
     "prompt_logprobs": ([0, 3], []),
     "truncate_prompt_tokens": ([5, -1], []),
@@ -447,7 +471,7 @@ def test_the_tables_have_the_fields_of_openai_and_vllm(field):
 @pytest.mark.parametrize("field", [*WITHOUT_EFFECT, *NOT_THERE])
 def test_other_types_are_refused(server, field):
     """Of what changes nothing, too: a mistake is not hidden."""
-    if field in ("structured_outputs", "guided_json", "guided_regex", "guided_choice", "guided_grammar", "grammar", "json_schema", "chat_template", "prompt_logprobs", "truncate_prompt_tokens", "audio", "web_search_options"):
+    if field in ("guided_regex", "guided_choice", "guided_grammar", "grammar", "chat_template", "prompt_logprobs", "truncate_prompt_tokens", "audio", "web_search_options"):
         return  # refused whatever it is
     path = OF_ONE.get(field, [CHAT])[0]
     good = json.dumps(WITHOUT_EFFECT.get(field, NOT_THERE.get(field, ([], []))[0][:1]))

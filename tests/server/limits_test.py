@@ -45,6 +45,8 @@ REQUESTS = {
     ("tools", "elements"): lambda n: chat(tools=[{"type": "function", "function": {"name": f"f{i}"}} for i in range(n)], tool_choice="none"),
     ("tools[].function.description", "bytes"): lambda n: tool(description="x" * n),
     ("tools[].description", "bytes"): lambda n: tool_of_messages(description="x" * n),
+    ("guided_json", "bytes"): lambda n: chat(guided_json="{}" + " " * (n - 2)),
+    ("structured_outputs.json", "bytes"): lambda n: chat(structured_outputs={"json": "{}" + " " * (n - 2)}),
     ("stop_sequences", "elements"): lambda n: (MESSAGES, {**chat()[1], "stop_sequences": ["x"] * n}),
     ("input", "elements"): lambda n: (RESPONSES, {"input": [{"role": "user", "content": "a"}] * n, "max_output_tokens": 0}),
     ("metadata", "members"): lambda n: chat(metadata={f"k{i}": "v" for i in range(n)}),

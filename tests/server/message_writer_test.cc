@@ -43,6 +43,37 @@ TEST(MessageWriterTest, BlocksFollowEachOtherAndPingsMayComeAnywhere) {
   EXPECT_NE(to->stream.find(R"("stop_reason":"tool_use")"), std::string::npos);
 }
 
+/// The text of a whole message that has a call with these arguments.
+std::string whole_with(const std::string& arguments) {
+  const auto to = std::make_shared<Told>();
+  MessageWriter writer(plan_of_message(false), to);
+  writer.begun();
+  writer.piece(0, {.calls = {{0, "c0", "f", arguments}}}, {});
+  writer.ended(0, {.has_called = true}, {});
+  writer.finished({});
+  return to->whole.body;
+}
+
+TEST(MessageWriterTest, ArgumentsAreToldAsTheModelHasWrittenThem) {
+  const std::vector<std::string> all{
+      R"({"a": 1e400})",
+      R"({"a": -123456789012345678901234567890.125e-5000, "b": ["1e999", "\\\"12345"]})",
+      "{\"a\": 1" + std::string(400, '0') + "}",
+      R"({"a":0.1,"né":{"b":null}})",
+      "{}",
+  };
+  for (const auto& arguments : all)
+    EXPECT_NE(whole_with(arguments).find(R"("input":)" + arguments + "}"), std::string::npos) << arguments;
+  const Json reply = Json::parse(whole_with(R"({"a":[1,"x"]})"));
+  EXPECT_EQ(reply["content"], Json::parse(R"([{"type":"tool_use","id":"c0","name":"f","input":{"a":[1,"x"]}}])"));
+}
+
+TEST(MessageWriterTest, ArgumentsThatAreNoObjectAreTakenForAnEmptyOne) {
+  for (const std::string arguments :
+       {"", "[1]", "5", "{\"a\": 01}", "{\"a\": 1e}", "{\"a\": .5}", "{\"a\": 1", "{} {}"})
+    EXPECT_EQ(Json::parse(whole_with(arguments))["content"][0]["input"], Json::object()) << arguments;
+}
+
 TEST(MessageWriterTest, WholeMessageHasTheSameBlocks) {
   const auto to = std::make_shared<Told>();
   MessageWriter writer(plan_of_message(false), to);

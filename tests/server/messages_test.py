@@ -182,7 +182,6 @@ REFUSED = [
     ({"temperature": -1}, "temperature"),
     ({"max_tokens": "many"}, "max_tokens"),
     ({"thinking": {"type": 5}}, "thinking.type"),
-    ({"tools": [CLOCK], "output_config": {"format": {"type": "json_schema", "schema": SCHEMA}}}, "output_config.format does not go with tools"),
 ]
 
 

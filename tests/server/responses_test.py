@@ -163,7 +163,6 @@ REFUSED = [
     ({"tool_choice": {"type": "file_search"}}, "tool_choice.type", "one of function, allowed_tools"),
     ({"text": {"format": {"type": "xml"}}}, "text.format.type", "one of"),
     ({"text": {"format": {"type": "json_schema"}}}, "text.format.schema", "is missing"),
-    ({"tools": [CLOCK], "text": {"format": {"type": "json_object"}}}, "text.format", "does not go with tools"),
     ({"max_output_tokens": -1}, "max_output_tokens", "a whole number"),
     ({"metadata": {f"k{i}": "v" for i in range(17)}}, "metadata", "at most 16"),
     ({"winnow": {"kv": "snapky"}}, "winnow.kv", "did you mean snapkv"),

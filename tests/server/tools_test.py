@@ -66,6 +66,41 @@ def test_the_tool_that_is_named_is_called_once(server):
         assert all(calls_of(choice) == ["get_weather"] for choice in reply["choices"])
 
 
+FORMED = {"type": "object", "properties": {"zzz": {"enum": [5, 6]}}, "required": ["zzz"], "additionalProperties": False}
+
+
+def asked_with_a_form():
+    """Requests of each API that have tools and the form of an answer; what reads the answer: its text, and whether it calls."""
+    sampled = {"temperature": 1.5, "top_k": 0, "top_p": 1, "min_p": 0}
+    functions = [tool["function"] for tool in (WEATHER, CLOCK)]
+    yield CHAT, body(response_format={"type": "json_schema", "json_schema": {"name": "x", "schema": FORMED}}), lambda reply: (reply["choices"][0]["message"]["content"], "tool_calls" in reply["choices"][0]["message"])
+    of_response = {"input": "hello", "max_output_tokens": 2000, "tools": [{"type": "function", **one} for one in functions], "text": {"format": {"type": "json_schema", "name": "x", "schema": FORMED}}}
+    yield "/v1/responses", {**of_response, **sampled}, lambda reply: ("".join(part["text"] for item in reply["output"] if item["type"] == "message" for part in item["content"]), any(item["type"] == "function_call" for item in reply["output"]))
+    of_message = {"messages": [USER], "max_tokens": 2000, "tools": [{"name": one["name"], "input_schema": one["parameters"]} for one in functions], "output_config": {"format": {"type": "json_schema", "schema": FORMED}}}
+    yield "/v1/messages", {**of_message, **sampled}, lambda reply: ("".join(block.get("text", "") for block in reply["content"]), any(block["type"] == "tool_use" for block in reply["content"]))
+
+
+@pytest.mark.parametrize("path, asked, read", asked_with_a_form(), ids=["chat", "responses", "messages"])
+def test_an_answer_with_tools_and_a_form_is_a_call_or_has_the_form(server, path, asked, read):
+    seen = set()
+    for seed in range(20):
+        text, calls = read(server.good(path, {**asked, "seed": seed}))
+        seen.add(calls)
+        assert calls and not text or json.loads(text)["zzz"] in (5, 6), (text, calls)
+    assert seen == {False, True}, "the model chooses"
+
+
+def test_an_answer_with_tools_and_a_form_streams(server):
+    form = {"type": "json_schema", "json_schema": {"name": "x", "schema": FORMED}}
+    for seed in range(6):
+        asked = body(response_format=form, seed=seed)
+        whole = server.good(CHAT, asked)["choices"][0]["message"]
+        deltas = [event["choices"][0]["delta"] for event in server.stream(CHAT, asked)]
+        assert "".join(delta.get("content") or "" for delta in deltas) == (whole["content"] or "")
+        parts = [part["function"].get("arguments", "") for delta in deltas for part in delta.get("tool_calls", [])]
+        assert "".join(parts) == "".join(one["function"]["arguments"] for one in whole.get("tool_calls", []))
+
+
 @pytest.mark.parametrize("choice", [None, "auto"])
 def test_a_model_may_answer(server, choice):
     for seed in range(5):
@@ -135,7 +170,6 @@ REFUSED = [
     ({"tool_choice": {"type": "function", "function": {"name": "other"}}}, "tool_choice.function.name"),
     ({"tools": [], "tool_choice": "required"}, "tool_choice"),
     ({"parallel_tool_calls": 5}, "parallel_tool_calls"),
-    ({"response_format": {"type": "json_object"}}, "response_format"),
     ({"winnow": {"documents": ["a"]}}, "tools"),
     ({"messages": [USER, {"role": "assistant", "tool_calls": [{"function": {"arguments": "{}"}}]}]}, "messages[1].tool_calls[0].function.name"),
     ({"messages": [USER, {"role": "assistant", "tool_calls": [{"function": {"name": "x", "arguments": "{"}}]}]}, "messages[1].tool_calls[0].function.arguments"),

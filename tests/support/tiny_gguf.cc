@@ -182,6 +182,8 @@ class Writer {
     gguf_set_val_u32(gguf_.get(), "tokenizer.ggml.eos_token_id", 2);
     gguf_set_val_bool(gguf_.get(), "tokenizer.ggml.add_bos_token", true);
     if (!m_.chat_template.empty()) gguf_set_val_str(gguf_.get(), "tokenizer.chat_template", m_.chat_template.c_str());
+    if (!m_.tool_use_template.empty())
+      gguf_set_val_str(gguf_.get(), "tokenizer.chat_template.tool_use", m_.tool_use_template.c_str());
   }
 
   const TinyModel& m_;

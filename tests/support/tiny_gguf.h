@@ -68,6 +68,7 @@ struct TinyModel {
   std::vector<TinyKey> keys = {};  ///< besides the architecture's, or values in their place
   std::uint32_t seed = 1;
   std::string chat_template;           ///< a text, or the name of one that libllama knows; empty: none
+  std::string tool_use_template = {};  ///< for requests with tools; empty: none
   std::vector<TinyLayer> layers = {};  ///< shapes of each layer, as arrays in the file; empty: those above
 
   /// Dimensions of a head that RoPE rotates, unless layers differ.

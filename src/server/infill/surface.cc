@@ -7,6 +7,7 @@
 #include "server/infill/writer.h"
 #include "server/openai/errors.h"
 #include "server/openai/generation_fields.h"
+#include "server/openai/response_format.h"
 
 namespace winnow::server {
 
@@ -23,7 +24,7 @@ AnswerRequest read_infill_body(Fields& fields, const RequestTerms& terms) {
   AnswerRequest out{.form = read_completion_form(fields)};
   refuse_more(out.form);
   out.generate = read_generation(fields, out.form, terms.defaults, terms.model.info());
-  out.asked = PromptsRequest{{infill_prompt(fields, terms, out.generate.max_tokens)}};
+  out.asked = PromptsRequest{{infill_prompt(fields, terms, out.generate.max_tokens)}, read_response_format(fields)};
   return out;
 }
 

@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/messages/writer.h"
 
+#include <spdlog/fmt/fmt.h>
+
+#include <cctype>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/json.h"
 #include "server/messages/errors.h"
@@ -24,23 +29,47 @@ const char* stop_reason_of(const AnswerEnd& end) {
   return end.has_called ? "tool_use" : "end_turn";
 }
 
-/// A model may write what is no object, or too deep to be told.
-Json input_of(const std::string& arguments) {
-  try {
-    Json out = parse_json<Json>(arguments);
-    if (out.is_object()) return out;
-  } catch (const JsonError&) {
-  }
-  return Json::object();
+/// The text of an object with one more member, whose value is JSON text.
+std::string with_member(const Json& object, const char* name, const std::string& value) {
+  std::string out = text_of(object);
+  out.pop_back();
+  return fmt::format("{},\"{}\":{}}}", out, name, value);
 }
 
-Json blocks_of(const AnswerPiece& piece) {
-  Json out = Json::array();
-  if (!piece.reasoning.empty()) out.push_back({{"type", "thinking"}, {"thinking", piece.reasoning}, {"signature", ""}});
-  if (!piece.text.empty()) out.push_back({{"type", "text"}, {"text", piece.text}});
-  for (const auto& call : piece.calls)
-    out.push_back({{"type", "tool_use"}, {"id", call.id}, {"name", call.name}, {"input", input_of(call.arguments)}});
+/// JSON whose numbers have two digits where they have more: none is beyond what a number may be.
+std::string with_short_numbers(std::string_view json) {
+  std::string out;
+  std::size_t digits = 0;
+  bool is_quoted = false;
+  for (std::size_t i = 0; i < json.size(); ++i) {
+    const bool is_digit = !is_quoted && std::isdigit(static_cast<unsigned char>(json[i])) != 0;
+    digits = is_digit ? digits + 1 : 0;
+    if (digits > 2) continue;
+    out += json[i];
+    if (json[i] == '"') is_quoted = !is_quoted;
+    if (is_quoted && json[i] == '\\' && i + 1 < json.size()) out += json[++i];
+  }
   return out;
+}
+
+/// Arguments as the model has written them. It may write what is no object, or too deep to be told.
+std::string input_of(const std::string& arguments) {
+  try {
+    if (parse_json<Json>(with_short_numbers(arguments)).is_object()) return arguments;
+  } catch (const JsonError&) {
+  }
+  return "{}";
+}
+
+std::string blocks_of(const AnswerPiece& piece) {
+  std::vector<std::string> out;
+  if (!piece.reasoning.empty())
+    out.push_back(text_of({{"type", "thinking"}, {"thinking", piece.reasoning}, {"signature", ""}}));
+  if (!piece.text.empty()) out.push_back(text_of({{"type", "text"}, {"text", piece.text}}));
+  for (const auto& call : piece.calls)
+    out.push_back(
+        with_member({{"type", "tool_use"}, {"id", call.id}, {"name", call.name}}, "input", input_of(call.arguments)));
+  return fmt::format("[{}]", fmt::join(out, ","));
 }
 
 }  // namespace
@@ -102,12 +131,12 @@ void MessageWriter::finished(const AnswerCost& cost) {
   const Json stop = text_or_null(end().stop);
   if (!is_streamed()) {
     Json out = message(cost);
-    out["content"] = blocks_of(whole_);
+    out.erase("content");
     out["stop_reason"] = stop_reason_of(end());
     out["stop_sequence"] = stop;
     out["winnow"] = keeping_json(cost);
     out["timings"] = timings_json(cost);
-    return send(text_of(out));
+    return send(with_member(out, "content", blocks_of(whole_)));
   }
   close();
   tell({{"type", "message_delta"},

@@ -152,6 +152,7 @@ HttpReply props_reply(const ServedModel& served, const ServerOptions& options, i
                            {"default_generation_settings", defaults},
                            {"methods", methods_json()},
                            {"chat_template", text_or_null(served.model->impl().vocab.chat_template())},
+                           {"chat_template_tool_use", text_or_null(served.model->impl().vocab.tool_use_template())},
                            {"build_info", std::string("winnow ") + kVersion}})};
 }
 

@@ -57,6 +57,8 @@ constexpr std::array kLimits{
     FieldLimit{"tools", kElements, 128},
     FieldLimit{"tools[].function.description", kBytes, 65'536},
     FieldLimit{"tools[].description", kBytes, 65'536},
+    FieldLimit{"guided_json", kBytes, 65'536},
+    FieldLimit{"structured_outputs.json", kBytes, 65'536},
     FieldLimit{"winnow.documents", kElements, 256},
     FieldLimit{"text", kBytes, kWholeBody},
     FieldLimit{"tags", kElements, 64},

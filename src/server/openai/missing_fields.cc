@@ -38,9 +38,8 @@ void refuse_values(Fields& fields) {
     const Json* const list = fields.list(name);
     refuse_if(list != nullptr && !list->empty(), name);
   }
-  for (const char* const name :
-       {"audio", "web_search_options", "structured_outputs", "guided_json", "guided_regex", "guided_choice",
-        "guided_grammar", "grammar", "json_schema", "chat_template", "prompt_logprobs", "truncate_prompt_tokens"})
+  for (const char* const name : {"audio", "web_search_options", "guided_regex", "guided_choice", "guided_grammar",
+                                 "grammar", "chat_template", "prompt_logprobs", "truncate_prompt_tokens"})
     refuse_if(fields.any(name) != nullptr, name);
 }
 

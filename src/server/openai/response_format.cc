@@ -3,6 +3,9 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include <set>
+
+#include "base/json.h"
 #include "base/printable.h"
 #include "chat/schema.h"
 #include "server/openai/answer.h"
@@ -15,27 +18,63 @@ namespace {
 constexpr const char* kObjects = R"({"type": "object"})";
 
 void refuse_left_out(const std::string& schema, const std::string& path) {
-  const auto left_out = chat::grammar_of(schema).left_out;
+  std::set<std::string> left_out;
+  try {
+    left_out = chat::grammar_of(schema).left_out;
+  } catch (const UsageError& error) {
+    throw FieldError(path, error.what());
+  }
   if (left_out.empty()) return;
   throw FieldError(path, fmt::format("{} is strict, and answers are not kept to its {}: leave that out, or strict",
                                      path, brief(fmt::format("{}", fmt::join(left_out, ", ")))));
+}
+
+std::string checked_schema(const Json& schema, const std::string& path) {
+  if (!schema.is_object() && !schema.is_boolean())
+    throw FieldError(path, path + " is no JSON Schema: that is an object, or true or false");
+  std::string out = text_of(schema);
+  try {
+    chat::check_schema(path, out);
+  } catch (const UsageError& error) {
+    throw FieldError(path, error.what());
+  }
+  return out;
 }
 
 std::string read_schema(Fields& fields, const char* field) {
   const Json* const schema = fields.any(field);
   const std::string path = fields.path(field);
   if (schema == nullptr) throw FieldError(path, path + " is missing");
-  if (!schema->is_object() && !schema->is_boolean())
-    throw FieldError(path, path + " is no JSON Schema: that is an object, or true or false");
-  const bool is_strict = fields.is_set("strict");
-  std::string out = text_of(*schema);
-  try {
-    chat::check_schema(path, out);
-    if (is_strict) refuse_left_out(out, path);
-  } catch (const UsageError& error) {
-    throw FieldError(path, error.what());
-  }
+  auto out = checked_schema(*schema, path);
+  if (fields.is_set("strict")) refuse_left_out(out, path);
   return out;
+}
+
+/// A schema, or the text of one.
+AskedFormat read_bare_schema(Fields& fields, const char* field) {
+  const Json* const schema = fields.any(field);
+  if (schema == nullptr) return {};
+  const std::string path = fields.path(field);
+  if (!schema->is_string()) return {checked_schema(*schema, path), path};
+  try {
+    return {checked_schema(parse_json<Json>(schema->get<std::string>()), path), path};
+  } catch (const JsonError& error) {
+    throw FieldError(path, fmt::format("{} cannot be read: {}", path, error.what()));
+  }
+}
+
+/// vLLM's object of forms.
+AskedFormat read_structured_outputs(Fields& fields) {
+  constexpr const char* kField = "structured_outputs";
+  const Json* const forms = fields.object(kField);
+  if (forms == nullptr) return {};
+  Fields inner(*forms, "structured_outputs.");
+  for (const char* const name : {"regex", "choice", "grammar", "structural_tag"}) {
+    if (inner.any(name) != nullptr)
+      throw NotImplemented(inner.path(name), inner.path(name) + " is not implemented: give json, a schema");
+  }
+  if (inner.is_set("json_object")) return {kObjects, inner.path("json_object")};
+  return read_bare_schema(inner, "json");
 }
 
 std::string checked_type(Fields& format) {
@@ -56,7 +95,9 @@ AskedFormat read_format(Fields& fields, const char* field) {
   return {read_schema(inner, "schema"), fields.path(field)};  // llama.cpp has one for json_object, too
 }
 
-AskedFormat read_response_format(Fields& fields) {
+namespace {
+
+AskedFormat read_openai_format(Fields& fields) {
   constexpr const char* kField = "response_format";
   const Json* const format = fields.object(kField);
   if (format == nullptr) return {};
@@ -66,6 +107,21 @@ AskedFormat read_response_format(Fields& fields) {
   schema.text("name");
   schema.text("description");
   return {read_schema(schema, "schema"), kField};
+}
+
+}  // namespace
+
+AskedFormat read_response_format(Fields& fields) {
+  AskedFormat out;
+  for (auto& format : {read_openai_format(fields), read_structured_outputs(fields),
+                       read_bare_schema(fields, "guided_json"), read_bare_schema(fields, "json_schema")}) {
+    if (format.schema.empty()) continue;
+    if (!out.schema.empty())
+      throw FieldError(format.path,
+                       fmt::format("{} and {} say both what the answer is: give one", out.path, format.path));
+    out = format;
+  }
+  return out;
 }
 
 std::string read_object_schema(Fields& fields, const char* field) {

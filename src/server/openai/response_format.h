@@ -12,7 +12,8 @@ namespace winnow::server {
 /// FieldError.
 AskedFormat read_format(Fields& fields, const char* field);
 
-/// The same of `response_format`, whose schema has a name beside it and is in an object `json_schema`.
+/// The same of `response_format`, whose schema has a name beside it and is in an object `json_schema`, or of vLLM's and
+/// llama.cpp's fields for a schema.
 AskedFormat read_response_format(Fields& fields);
 
 /// The schema of a function's parameters in a field. None, and an empty one, which any value would fit, is taken for
