@@ -14,9 +14,9 @@ namespace winnow::server {
 
 namespace {
 
-void check_names(const std::vector<AskedTool>& tools) {
+void check_names(const std::vector<chat::Tool>& tools) {
   for (std::size_t i = 0; i < tools.size(); ++i) {
-    const auto is_same = [&](const AskedTool& other) { return other.name == tools[i].name; };
+    const auto is_same = [&](const chat::Tool& other) { return other.name == tools[i].name; };
     if (std::any_of(tools.begin(), tools.begin() + static_cast<std::ptrdiff_t>(i), is_same))
       throw FieldError("tools", fmt::format("tools has {} again", tools[i].name));
   }
@@ -60,7 +60,7 @@ void choose_tools(AskedConversation& asked) {
   const bool has_tools = !tools.empty();
   if (kind == Kind::none) tools.clear();
   if (kind == Kind::named) {
-    std::erase_if(tools, [&wanted = name](const AskedTool& tool) { return tool.name != wanted; });
+    std::erase_if(tools, [&wanted = name](const chat::Tool& tool) { return tool.name != wanted; });
     may_be_several = false;  // who names a function asks for one call
   }
   if (!tools.empty() || kind == Kind::automatic || kind == Kind::none) return;

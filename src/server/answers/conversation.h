@@ -20,13 +20,6 @@ struct AskedMessage {
   std::size_t question = 0;  ///< where the last part of the content begins, in bytes
 };
 
-/// A function that the model may call.
-struct AskedTool {
-  std::string name;
-  std::string description;
-  std::string parameters;  ///< a JSON Schema
-};
-
 /// Whether the model calls its tools.
 struct AskedToolChoice {
   enum class Kind : std::uint8_t { automatic, none, required, named };
@@ -52,7 +45,7 @@ struct AskedFormat {
 /// A conversation that is to be answered.
 struct AskedConversation {
   std::vector<AskedMessage> messages = {};
-  std::vector<AskedTool> tools = {};
+  std::vector<chat::Tool> tools = {};
   AskedToolChoice choice = {};
   AskedThinking thinking = {};
   AskedFormat format = {};

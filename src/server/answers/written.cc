@@ -12,12 +12,6 @@ namespace winnow::server {
 
 namespace {
 
-std::vector<chat::Tool> tools_of(const AskedConversation& asked) {
-  std::vector<chat::Tool> out;
-  for (const auto& tool : asked.tools) out.push_back({tool.name, tool.description, tool.parameters});
-  return out;
-}
-
 chat::ToolChoice choice_of(AskedToolChoice::Kind kind) {
   using Kind = AskedToolChoice::Kind;
   if (kind == Kind::automatic) return chat::ToolChoice::automatic;
@@ -27,10 +21,9 @@ chat::ToolChoice choice_of(AskedToolChoice::Kind kind) {
 Wording wording_of(const Model& model, const AskedConversation& asked, ControlTokens control) {
   std::vector<Message> messages;
   for (const auto& message : asked.messages) messages.push_back(message.said);
-  const auto tools = tools_of(asked);
   chat::Input input;
   input.messages = messages;
-  input.tools = tools;
+  input.tools = asked.tools;
   input.tool_choice = choice_of(asked.choice.kind);
   input.calls = asked.choice.may_be_several ? chat::Calls::parallel : chat::Calls::one;
   input.ending = asked.ending;

@@ -139,7 +139,6 @@ void read_messages_tools(Fields& fields, AskedConversation& to) {
       continue;
     }
     tool.required_object("input_schema");
-    tool.required_object("input_schema");
     to.tools.push_back(
         {read_tool_name(tool), tool.text("description").value_or(""), read_object_schema(tool, "input_schema")});
   }

@@ -87,7 +87,7 @@ chat::Ending read_ending(Fields& fields, Role last) {
   return chat::Ending::continued;
 }
 
-AskedTool read_tool(const Json& value, const std::string& path) {
+chat::Tool read_tool(const Json& value, const std::string& path) {
   Fields fields(object_at(value, path), path + ".");
   check_function(fields);
   Fields function(fields.required_object("function"), path + ".function.");
@@ -95,8 +95,8 @@ AskedTool read_tool(const Json& value, const std::string& path) {
           read_object_schema(function, "parameters")};
 }
 
-std::vector<AskedTool> read_tools(Fields& fields) {
-  std::vector<AskedTool> out;
+std::vector<chat::Tool> read_tools(Fields& fields) {
+  std::vector<chat::Tool> out;
   const Json* const list = fields.list("tools");
   for (std::size_t i = 0; list != nullptr && i < list->size(); ++i)
     out.push_back(read_tool((*list)[i], fmt::format("tools[{}]", i)));

@@ -57,7 +57,7 @@ void keep_allowed(Fields& choice, AskedConversation& to) {
     Fields tool(object_at((*list)[i], path), path + ".");
     if (tool.required_text("type") == "function") names.push_back(read_tool_name(tool));
   }
-  std::erase_if(to.tools, [&names](const AskedTool& tool) { return std::ranges::count(names, tool.name) == 0; });
+  std::erase_if(to.tools, [&names](const chat::Tool& tool) { return std::ranges::count(names, tool.name) == 0; });
   if (choice.word("mode", {"auto", "required"}) == "required") to.choice.kind = AskedToolChoice::Kind::required;
 }
 
