@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "base/json.h"
+#include "base/printable.h"
 #include "server/openai/answer.h"
 #include "server/openai/errors.h"
 
@@ -66,6 +67,12 @@ void choose_tools(AskedConversation& asked) {
   if (!tools.empty() || kind == Kind::automatic || kind == Kind::none) return;
   throw FieldError(path, has_tools ? fmt::format("{} is {}, which is not in tools", path, name)
                                    : fmt::format("{} wants a call, and there are no tools", path));
+}
+
+bool leaves_out(const std::string& type, const char* of_functions, AskedConversation& to) {
+  if (type == of_functions) return false;
+  to.left_out.push_back(fmt::format("tools of the type {} are not there, and left out", brief(type)));
+  return true;
 }
 
 AskedMessage message_of_parts(Role role, const std::vector<std::string>& parts) {

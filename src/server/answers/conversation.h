@@ -67,6 +67,9 @@ std::optional<int> read_thinking_budget(Fields& fields);
 /// Leaves the tools that may be called. Throws FieldError for a choice that they do not allow.
 void choose_tools(AskedConversation& asked);
 
+/// Whether a tool is of another type than the functions of the client, which is said in the log.
+bool leaves_out(const std::string& type, const char* of_functions, AskedConversation& to);
+
 /// Texts of one message as its content: each on lines of its own.
 AskedMessage message_of_parts(Role role, const std::vector<std::string>& parts);
 

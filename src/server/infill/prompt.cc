@@ -2,7 +2,6 @@
 #include "server/infill/prompt.h"
 
 #include <llama.h>
-#include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
 #include <cstddef>
@@ -52,13 +51,9 @@ struct Extra {
 
 std::vector<Extra> read_extra(Fields& fields) {
   std::vector<Extra> out;
-  const Json* const list = fields.list("input_extra");
-  if (list == nullptr) return out;
-  for (std::size_t i = 0; i < list->size(); ++i) {
-    const auto path = fmt::format("input_extra[{}]", i);
-    Fields extra(object_at((*list)[i], path), path + ".");
+  fields.each("input_extra", [&out](Fields& extra) {
     out.push_back({extra.text("filename").value_or("tmp"), extra.required_text("text")});
-  }
+  });
   return out;
 }
 

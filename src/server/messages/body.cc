@@ -109,8 +109,7 @@ AskedMessage read_assistant_turn(const Json& content, const std::string& path) {
   return out;
 }
 
-void read_turn(const Json& value, const std::string& path, std::vector<AskedMessage>& to) {
-  Fields fields(object_at(value, path), path + ".");
+void read_turn(Fields& fields, std::vector<AskedMessage>& to) {
   const auto role = fields.word("role", {"user", "assistant", "system"});
   if (!role) throw FieldError(fields.path("role"), fields.path("role") + " is missing: say who speaks");
   const Json* const content = fields.any("content");
@@ -124,24 +123,17 @@ void read_turn(const Json& value, const std::string& path, std::vector<AskedMess
 void read_turns(Fields& fields, std::vector<AskedMessage>& to) {
   const Json* const list = fields.list("messages");
   if (list == nullptr || list->empty()) throw FieldError("messages", "messages are missing: give at least one");
-  for (std::size_t i = 0; i < list->size(); ++i) read_turn((*list)[i], fmt::format("messages[{}]", i), to);
+  fields.each("messages", [&to](Fields& turn) { read_turn(turn, to); });
 }
 
 /// Tools that the API's own servers have are left out.
 void read_messages_tools(Fields& fields, AskedConversation& to) {
-  const Json* const list = fields.list("tools");
-  for (std::size_t i = 0; list != nullptr && i < list->size(); ++i) {
-    const std::string path = fmt::format("tools[{}]", i);
-    Fields tool(object_at((*list)[i], path), path + ".");
-    const auto type = tool.text("type").value_or("custom");
-    if (type != "custom") {
-      to.left_out.push_back(fmt::format("tools of the type {} are not there, and left out", brief(type)));
-      continue;
-    }
+  fields.each("tools", [&to](Fields& tool) {
+    if (leaves_out(tool.text("type").value_or("custom"), "custom", to)) return;
     tool.required_object("input_schema");
     to.tools.push_back(
         {read_tool_name(tool), tool.text("description").value_or(""), read_object_schema(tool, "input_schema")});
-  }
+  });
 }
 
 AskedToolChoice read_messages_choice(Fields& fields) {

@@ -48,16 +48,14 @@ void check_function(Fields& fields) {
     throw FieldError(fields.path("type"), fields.path("type") + " must be function");
 }
 
-ToolCall read_call(const Json& value, const std::string& path) {
-  Fields fields(object_at(value, path), path + ".");
+ToolCall read_call(Fields& fields) {
   check_function(fields);
-  Fields function(fields.required_object("function"), path + ".function.");
+  Fields function(fields.required_object("function"), fields.path("function."));
   return {fields.text("id").value_or(""), read_tool_name(function),
           checked_arguments(function.text("arguments").value_or(""), function.path("arguments"))};
 }
 
-AskedMessage read_message(const Json& value, const std::string& path) {
-  Fields fields(object_at(value, path), path + ".");
+AskedMessage read_message(Fields& fields) {
   const Role role = role_of(fields);
   AskedMessage out = message_of_parts(role, read_content(fields));
   if (role != Role::user) out.question = 0;
@@ -69,9 +67,7 @@ AskedMessage read_message(const Json& value, const std::string& path) {
   if (fields.object("function_call") != nullptr)
     throw NotImplemented(fields.path("function_call"),
                          fields.path("function_call") + " is not implemented: give tool_calls");
-  const Json* const calls = fields.list("tool_calls");
-  for (std::size_t i = 0; calls != nullptr && i < calls->size(); ++i)
-    out.said.calls.push_back(read_call((*calls)[i], fmt::format("{}[{}]", fields.path("tool_calls"), i)));
+  fields.each("tool_calls", [&out](Fields& call) { out.said.calls.push_back(read_call(call)); });
   return out;
 }
 
@@ -87,20 +83,11 @@ chat::Ending read_ending(Fields& fields, Role last) {
   return chat::Ending::continued;
 }
 
-chat::Tool read_tool(const Json& value, const std::string& path) {
-  Fields fields(object_at(value, path), path + ".");
+chat::Tool read_tool(Fields& fields) {
   check_function(fields);
-  Fields function(fields.required_object("function"), path + ".function.");
+  Fields function(fields.required_object("function"), fields.path("function."));
   return {read_tool_name(function), function.text("description").value_or(""),
           read_object_schema(function, "parameters")};
-}
-
-std::vector<chat::Tool> read_tools(Fields& fields) {
-  std::vector<chat::Tool> out;
-  const Json* const list = fields.list("tools");
-  for (std::size_t i = 0; list != nullptr && i < list->size(); ++i)
-    out.push_back(read_tool((*list)[i], fmt::format("tools[{}]", i)));
-  return out;
 }
 
 AskedToolChoice read_choice(Fields& fields) {
@@ -143,13 +130,11 @@ void read_variables(Fields& fields, AskedConversation& to) {
 }  // namespace
 
 AskedConversation read_chat(Fields& fields) {
-  const Json* const list = fields.list(kMessages);
-  if (list == nullptr || list->empty()) throw FieldError(kMessages, "messages are missing: give at least one");
   AskedConversation out;
-  for (std::size_t i = 0; i < list->size(); ++i)
-    out.messages.push_back(read_message((*list)[i], fmt::format("messages[{}]", i)));
+  fields.each(kMessages, [&out](Fields& message) { out.messages.push_back(read_message(message)); });
+  if (out.messages.empty()) throw FieldError(kMessages, "messages are missing: give at least one");
   out.ending = read_ending(fields, out.messages.back().said.role);
-  out.tools = read_tools(fields);
+  fields.each("tools", [&out](Fields& tool) { out.tools.push_back(read_tool(tool)); });
   out.choice = read_choice(fields);
   out.format = read_response_format(fields);
   read_variables(fields, out);

@@ -110,6 +110,15 @@ const Json* Fields::list(std::string_view name) {
   return value;
 }
 
+void Fields::each(std::string_view name, const std::function<void(Fields&)>& read) {
+  const Json* const objects = list(name);
+  for (std::size_t i = 0; objects != nullptr && i < objects->size(); ++i) {
+    const auto place = fmt::format("{}[{}]", path(name), i);
+    Fields fields(object_at((*objects)[i], place), place + ".");
+    read(fields);
+  }
+}
+
 std::string Fields::required_text(std::string_view name) {
   auto out = text(name);
   if (!out) throw FieldError(path(name), path(name) + " is missing");

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <optional>
 #include <set>
@@ -37,6 +38,9 @@ class Fields {
   const Json* object(std::string_view name);
   const Json* list(std::string_view name);
   const Json* any(std::string_view name);
+
+  /// Calls `read` with the fields of each object of a list, if there is one.
+  void each(std::string_view name, const std::function<void(Fields&)>& read);
 
   /// Throw when there is none, too.
   std::string required_text(std::string_view name);

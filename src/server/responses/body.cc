@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/printable.h"
 #include "server/answers/conversation.h"
 #include "server/openai/answer.h"
 #include "server/openai/errors.h"
@@ -34,29 +33,19 @@ void refuse_memory(Fields& fields) {
 
 /// Functions only: what the API's own servers do is left out.
 void read_response_tools(Fields& fields, AskedConversation& to) {
-  const Json* const list = fields.list("tools");
-  for (std::size_t i = 0; list != nullptr && i < list->size(); ++i) {
-    const std::string path = fmt::format("tools[{}]", i);
-    Fields tool(object_at((*list)[i], path), path + ".");
-    const std::string type = tool.required_text("type");
-    if (type != "function") {
-      to.left_out.push_back(fmt::format("tools of the type {} are not there, and left out", brief(type)));
-      continue;
-    }
+  fields.each("tools", [&to](Fields& tool) {
+    if (leaves_out(tool.required_text("type"), "function", to)) return;
     to.tools.push_back(
         {read_tool_name(tool), tool.text("description").value_or(""), read_object_schema(tool, "parameters")});
-  }
+  });
 }
 
 /// Leaves the tools that the answer may call.
 void keep_allowed(Fields& choice, AskedConversation& to) {
   std::vector<std::string> names;
-  const Json* const list = choice.list("tools");
-  for (std::size_t i = 0; list != nullptr && i < list->size(); ++i) {
-    const std::string path = fmt::format("tool_choice.tools[{}]", i);
-    Fields tool(object_at((*list)[i], path), path + ".");
+  choice.each("tools", [&names](Fields& tool) {
     if (tool.required_text("type") == "function") names.push_back(read_tool_name(tool));
-  }
+  });
   std::erase_if(to.tools, [&names](const chat::Tool& tool) { return std::ranges::count(names, tool.name) == 0; });
   if (choice.word("mode", {"auto", "required"}) == "required") to.choice.kind = AskedToolChoice::Kind::required;
 }

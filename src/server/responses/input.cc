@@ -107,12 +107,7 @@ std::vector<AskedMessage> read_input(Fields& fields, std::vector<std::string>& l
     reader.messages.push_back(message_of_parts(Role::user, {input->get<std::string>()}));
     return std::move(reader.messages);
   }
-  const Json& list = *fields.list(kInput);
-  for (std::size_t i = 0; i < list.size(); ++i) {
-    const std::string path = fmt::format("input[{}]", i);
-    Fields item(object_at(list[i], path), path + ".");
-    reader.read(item);
-  }
+  fields.each(kInput, [&reader](Fields& item) { reader.read(item); });
   if (reader.messages.empty()) throw FieldError(kInput, "input has nothing to be answered");
   return std::move(reader.messages);
 }
