@@ -47,7 +47,7 @@ class Notes : public AnswerWriter {
 
 /// Answers of a model whose template knows no tools.
 chat::AnswerFormat format_with_calls() {
-  const chat::Template plain("test", "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}", "", "");
+  const chat::Template plain("test", {"{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}"}, "", "");
   const Message question{Role::user, "?"};
   const chat::Tool tools[] = {{"one", "", "{}"}, {"two", "", "{}"}};
   chat::Input input;
