@@ -41,7 +41,7 @@ export folder
 case $wanted in
   right)
     part versions 10 bash -c versions
-    part kernels 60 "$folder/device_test"
+    part kernels 90 "$folder/device_test" --gtest_also_run_disabled_tests
     for tool in memcheck racecheck synccheck initcheck; do part "$tool" 40 bash -c "sanitize $tool"; done
     ;;
   figures)

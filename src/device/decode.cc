@@ -182,7 +182,7 @@ class DecodeBlock {
   WINNOW_DEVICE void take_logits(const float (&x)[4], std::uint32_t (&p)[4]) {
     float top = state_.largest;
     WINNOW_UNROLL
-    for (int e = 0; e < 4; ++e) top = x[e] > top ? x[e] : top;
+    for (const float logit : x) top = logit > top ? logit : top;
     WINNOW_UNROLL
     for (int lanes = 1; lanes < 4; lanes *= 2) {
       const float other = shuffle_xor(top, lanes);

@@ -224,6 +224,12 @@ INSTANTIATE_TEST_SUITE_P(
         StepShape{.dim = 64, .pieces = {std::vector<int>(35, 3)}},
         StepShape{.dim = 200, .heads = 3, .pieces = {{19}}}));
 
+// As in prefill_test.cc.
+INSTANTIATE_TEST_SUITE_P(
+    DISABLED_Long, Decode,
+    testing::Values(StepShape{
+        .dim = 128, .heads = 4, .pieces = {{131072, 100}, {3}}, .sinks = true, .probabilities = true}));
+
 TEST(Step, a_row_without_entries_gives_zeros_even_with_a_sink) {
   const Array<float> q(std::vector<float>(64, 1.0F));
   const Array<float> out(64);

@@ -135,5 +135,9 @@ INSTANTIATE_TEST_SUITE_P(
         Observing{{.dim = 64, .first = 63, .count = 10, .element = Element::f16}, Reduction::sum, {}, false, 0, 73, 24},
         Observing{{.dim = 256, .first = 7, .count = 40, .element = Element::f16}}));
 
+// As in prefill_test.cc.
+INSTANTIATE_TEST_SUITE_P(DISABLED_Long, Observe,
+                         testing::Values(Observing{{.dim = 128, .first = 131060, .count = 4, .heads = 2}}));
+
 }  // namespace
 }  // namespace winnow::device::test

@@ -55,6 +55,10 @@ INSTANTIATE_TEST_SUITE_P(
         PromptShape{.dim = 256, .first = 10, .count = 66, .cap = 50, .element = Element::f16},
         PromptShape{.dim = 200, .count = 17, .window = 8}));
 
+// At the end of a long context: too much for the emulator, so that only bench/gpu/run.sh runs it.
+INSTANTIATE_TEST_SUITE_P(DISABLED_Long, Prefill,
+                         testing::Values(PromptShape{.dim = 128, .first = 131060, .count = 4, .heads = 2}));
+
 TEST(PrefillTask, names_a_size_of_heads_that_no_kernel_has) {
   PrefillTask task{};
   task.element = Element::bf16;

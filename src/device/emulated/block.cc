@@ -78,6 +78,10 @@ class Block {
         fibers_(static_cast<std::size_t>(grid.threads)),
         slots_(fibers_.size() * 2) {}
 
+  ~Block() { now = nullptr; }
+  Block(const Block&) = delete;
+  Block& operator=(const Block&) = delete;
+
   void run(std::mt19937& random);
 
   static Block* now;
