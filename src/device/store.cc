@@ -89,7 +89,7 @@ class StoreRow {
   /// The first element of the largest magnitude stands for -8.
   WINNOW_DEVICE void store_q4(int first, float x) const {
     float most = x;
-    float place = static_cast<float>(lane_);
+    auto place = static_cast<float>(lane_);
     WINNOW_UNROLL
     for (int lanes = 1; lanes < 32; lanes *= 2) {
       const float other = shuffle_xor(most, lanes);
@@ -100,7 +100,7 @@ class StoreRow {
     }
     const float scale = most / -8;
     store_scale(first, scale);
-    const int n = static_cast<int>(x * (scale != 0 ? 1 / scale : 0) + 8.5F);
+    const auto n = static_cast<int>(x * (scale != 0 ? 1 / scale : 0) + 8.5F);
     const auto nibble = static_cast<std::uint32_t>(n < 15 ? n : 15);
     // Elements 2 i and 2 i + 1 of eight are nibbles i and i + 4 of their word.
     const int e = lane_ % 8;

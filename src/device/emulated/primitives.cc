@@ -35,7 +35,8 @@ T aligned(const void* from) {
 /// places.
 template <bool Transposed>
 void load(std::uint32_t (&r)[4], SharedAddress address) {
-  const auto* const row = reinterpret_cast<const void*>(address);
+  // Addresses are numbers because kernels reckon with them.
+  const auto* const row = reinterpret_cast<const void*>(address);  // NOLINT(performance-no-int-to-ptr)
   (void)aligned<Words>(row);
   const auto all = share(row);
   const int lane = thread() % emulated::kWarp;
