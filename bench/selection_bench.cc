@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "attention/attention.h"
+#include "policy/observers/layer_observers.h"
 #include "policy/plan.h"
 #include "winnow/spec.h"
 
@@ -48,16 +49,21 @@ void plan(benchmark::State& state) {
   const auto scratch = long_prompt(account, shape);
   const Spec spec = Spec::parse("ada-snapkv");
   const policy::Method& method = spec.method();
-  std::vector<attention::Observation> observations;
-  for (const auto& what : method.reading.observe.call({kTokens, shape.group(), shape.head_dim}, budget)) {
-    auto& observation = observations.emplace_back(what, shape.query_heads, kTokens);
-    for (int head = 0; head < shape.query_heads; ++head) {
-      const auto sums = noise(kTokens, static_cast<unsigned>(head));
-      std::copy(sums.begin(), sums.end(), observation.head(head).begin());
-    }
-  }
   const Rope rope;
-  const policy::LayerView view{0, 1, shape, &scratch, observations, nullptr, &rope, nullptr};
+  const policy::LayerCalibration none;
+  const policy::LayerPrompt prompt{kTokens, shape.group(), shape.head_dim, shape.kv_heads};
+  const policy::ObservedLayer site{.prompt = prompt, .shape = shape, .rope = rope, .calibration = none};
+  const std::vector<std::vector<policy::ObserverRequestPtr>> requests{
+      policy::requests_of(method, {.prompt = prompt, .budget = budget, .first_layer = prompt}, policy::Reading::whole)};
+  const policy::LayerObservers observers(site, requests);
+  std::vector<policy::Observer*> looking;
+  observers.add_to(looking);
+  for (int head = 0; head < shape.query_heads; ++head) {
+    const auto sums = noise(kTokens, static_cast<unsigned>(head));
+    std::copy(sums.begin(), sums.end(), looking.front()->columns().front()->head(head).begin());
+  }
+  policy::LayerView view{0, 1, 0, shape, scratch, rope, none};
+  view.shown = observers.shown_to(0);
   for (auto _ : state) benchmark::DoNotOptimize(policy::plan(method, view, budget, {budget, {}}));
 }
 

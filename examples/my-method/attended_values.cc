@@ -18,8 +18,8 @@ float length(const std::vector<float>& row) {
 }
 
 /// The attention of the observed queries, mean over the query heads that share a KV head, times the value's length.
-Scores attention_times_length(const LayerView& layer, const AlwaysKept& /*always_kept*/) {
-  Scores scores = reduce_group(layer.observations[0], layer.shape, Reduce::mean);
+Scores attention_times_length(const LayerView& layer, const winnow::attention::Observation& attention) {
+  Scores scores = reduce_group(attention, layer.shape, Reduce::mean);
   std::vector<float> value(layer.shape.head_dim);
   for (int head = 0; head < scores.heads(); ++head) {
     for (int token = 0; token < layer.tokens(); ++token) {
@@ -41,10 +41,13 @@ Preset attended_values() {
   preset.build = [](const Options& options) {
     const int window = options.integer("window");
     Method method;
-    method.reading.observe = observe_last(window);
+    const auto attention = method.observers.add(observe_last(window), {.ranking = true});
     method.selection.always_kept = {"the window", [window](const LayerPrompt&, int) { return AlwaysKept{0, window}; }};
     method.selection.least = {"the window", [window](const LayerPrompt&) { return window; }};
-    method.selection.score = {"attention of the window, times the value's length", attention_times_length};
+    method.selection.score = {"attention of the window, times the value's length",
+                              [attention](const LayerView& layer, const AlwaysKept&) {
+                                return attention_times_length(layer, layer[attention]);
+                              }};
     method.schedule = Schedule::once;
     return method;
   };

@@ -47,8 +47,6 @@ class WINNOW_EXPORT Spec {
   const policy::Method& method() const { return *method_; }
   /// That of the method that drafts for this one (policy::Draft). REQUIRES: its method has a draft.
   Spec drafter() const;
-  /// That of the method while it reads a prompt whose entries have been ranked before (policy::looks_when_ranked()).
-  Spec without_reading() const;
 
  private:
   Spec(policy::Method method, std::string canonical, std::string full);

@@ -34,9 +34,9 @@ Cube Layer::keys() const { return all_rows(view(), &policy::LayerView::key); }
 Cube Layer::values() const { return all_rows(view(), &policy::LayerView::value); }
 
 Rows Layer::attention() const {
-  if (view().observations.size() == 0)
+  if (!attention_)
     throw UsageError("the method observes no attention: give its class `observe`, a number of last queries or 'all'");
-  const auto& observed = view().observations[0];
+  const auto& observed = view()[*attention_];
   std::vector<float> out;
   for (int head = 0; head < observed.query_heads(); ++head) {
     const auto row = observed.head(head);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
+
 #include "arrays.h"
 #include "winnow/policy/method.h"
 
@@ -10,7 +12,10 @@ namespace winnow::python {
 /// whoever has them. After score() has returned there is nothing to see: UsageError.
 class Layer {
  public:
-  explicit Layer(const policy::LayerView& view) : view_(&view) {}
+  using Attention = policy::Seen<attention::Observation>;
+
+  /// `attention`: what the method observes of it; none: nothing.
+  Layer(const policy::LayerView& view, std::optional<Attention> attention) : view_(&view), attention_(attention) {}
 
   void end() { view_ = nullptr; }
   const policy::LayerView& view() const;
@@ -22,6 +27,7 @@ class Layer {
 
  private:
   const policy::LayerView* view_;
+  std::optional<Attention> attention_;
 };
 
 }  // namespace winnow::python

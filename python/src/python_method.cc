@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <tuple>
@@ -85,9 +86,9 @@ struct Ending {
   ~Ending() { layer.end(); }
 };
 
-Scores score(const Mine& mine, const Object& method, const LayerView& view) {
+Scores score(const Mine& mine, const Object& method, const LayerView& view, std::optional<Layer::Attention> attention) {
   const nb::gil_scoped_acquire gil;
-  const nb::object layer = nb::cast(Layer(view));
+  const nb::object layer = nb::cast(Layer(view, attention));
   const Ending ending{nb::cast<Layer&>(layer)};
   return scores_of(mine, method->attr("score")(layer), view);
 }
@@ -108,7 +109,8 @@ bool flag_of(const std::string& name, const nb::object& method, const char* attr
 }
 
 /// `observe`: None, a number of last queries, or 'all'.
-policy::ObservePart observe_of(const std::string& name, const nb::object& method) {
+std::optional<policy::ObserverPart<attention::Observation>> observe_of(const std::string& name,
+                                                                       const nb::object& method) {
   const nb::object value = nb::getattr(method, "observe", nb::none());
   if (value.is_none()) return {};
   if (value.equal(nb::str("all"))) return policy::observe_all();
@@ -123,7 +125,8 @@ policy::Method build(const std::string& name, const nb::object& factory, const n
   const nb::object object = factory(**options);
   const AlwaysKept kept{count_of(name, object, "sinks"), count_of(name, object, "recent")};
   policy::Method method;
-  method.reading.observe = observe_of(name, object);
+  std::optional<Layer::Attention> attention;
+  if (const auto part = observe_of(name, object)) attention = method.observers.add(*part, {.ranking = true});
   method.selection.always_kept = {fmt::format("the first {} and the last {} tokens", kept.sinks, kept.recent),
                                   [kept](const policy::LayerPrompt& prompt, int) {
                                     const int sinks = std::min(kept.sinks, prompt.tokens);
@@ -134,8 +137,9 @@ policy::Method build(const std::string& name, const nb::object& factory, const n
                             }};
   const Mine mine{name, flag_of(name, object, "signed")};
   method.selection.signed_scores = mine.signed_scores;
-  method.selection.score = {"score() in Python", [mine, held = hold(object)](const LayerView& view, const AlwaysKept&) {
-                              return score(mine, held, view);
+  method.selection.score = {"score() in Python",
+                            [mine, attention, held = hold(object)](const LayerView& view, const AlwaysKept&) {
+                              return score(mine, held, view, attention);
                             }};
   method.schedule = policy::Schedule::once;
   return method;

@@ -18,6 +18,11 @@ QueryMoments::QueryMoments(int query_heads, int head_dim, const Rope& rope, int 
       sums_(as_size(query_heads) * as_size(head_dim)),
       products_(sums_.size() * as_size(head_dim)) {}
 
+std::size_t QueryMoments::bytes(int query_heads, int head_dim) {
+  const auto dim = as_size(head_dim);
+  return as_size(query_heads) * (1 + dim + dim * dim) * sizeof(double);
+}
+
 void QueryMoments::add(const float* q, std::span<const std::int32_t> positions, Worker worker) {
   std::vector<float> back(positions.size() * 2 * rope_->frequency.size());
   for (std::size_t r = 0; r < positions.size(); ++r) {

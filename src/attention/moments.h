@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -15,6 +16,7 @@ class QueryMoments {
  public:
   /// Queries at positions below `first` are left out: those of the first tokens are unlike the others.
   QueryMoments(int query_heads, int head_dim, const Rope& rope, int first);
+  static std::size_t bytes(int query_heads, int head_dim);
 
   /// Adds rows of rotated queries [rows][H_q][d]; each member of a team takes some heads.
   void add(const float* q, std::span<const std::int32_t> positions, Worker worker);

@@ -17,9 +17,9 @@ std::size_t kept_queries(const Tiles& tiles, int tokens) { return as_size(std::m
 
 }  // namespace
 
-TileAttention::TileAttention(Observation& observation, int head_dim)
+TileAttention::TileAttention(Observation& observation, const Tiles& tiles, int head_dim)
     : observation_(observation),
-      tiles_(*observation.what().tiles),
+      tiles_(tiles),
       heads_(observation.query_heads()),
       dim_(head_dim),
       queries_(kept_queries(tiles_, observation.size()) * as_size(heads_) * as_size(head_dim)) {}

@@ -11,12 +11,12 @@
 
 namespace winnow::attention {
 
-/// Attention within tiles (Observe::tiles), chunk by chunk as a prompt passes through a layer: a tile is computed when
+/// Attention within tiles, chunk by chunk as a prompt passes through a layer: a tile is computed when
 /// its last token has come; until then its queries are kept.
 class TileAttention {
  public:
-  /// Adds to `observation`, which asks for tiles and outlives it.
-  TileAttention(Observation& observation, int head_dim);
+  /// Adds to `observation`, which outlives it.
+  TileAttention(Observation& observation, const Tiles& tiles, int head_dim);
   /// Bytes of a prompt of so many tokens in a layer of this shape.
   static std::size_t bytes(const Shape& shape, const Tiles& tiles, int tokens);
 

@@ -9,6 +9,7 @@
 #include "base/as_size.h"
 #include "base/check_memory.h"
 #include "documents/facts.h"
+#include "engine/layer_record.h"
 #include "engine/layers.h"
 #include "engine/model_impl.h"
 #include "engine/sequence.h"
@@ -18,48 +19,21 @@
 
 namespace winnow::documents {
 
-using attention::ObservedRows;
-using attention::Reduction;
-
 /// Gathers what asking wants to know of a document while it is read.
-class Ingestion::FactsWatcher : public engine::PromptWatcher {
+class Ingestion::FactsObserver : public engine::LayerRecord {
  public:
-  FactsWatcher(Session::Impl& session, int tokens)
-      : hparams_(session.hparams),
-        queries_(session.account, as_size(tokens) * most_query_width(hparams_) * sizeof(float), "one layer's queries"),
-        logsums_(as_size(tokens) * as_size(engine::most_heads(hparams_).query)),
-        all_({{ObservedRows::Kind::all, 0, {}}, Reduction::sum}, 0, tokens),
-        diagonal_({{ObservedRows::Kind::band, 0, {}}, Reduction::sum}, 0, tokens) {}
+  FactsObserver(Session::Impl& session, int tokens)
+      : LayerRecord(session.hparams, session.account, tokens), hparams_(session.hparams) {}
 
-  engine::Watchers begin_layer(int layer) override {
-    all_.begin_layer(hparams_.layer(layer).n_head);
-    diagonal_.begin_layer(hparams_.layer(layer).n_head);
-    return {{&all_, &diagonal_}, {}, {}, {queries_.as<float>().data(), logsums_.data()}};
-  }
-
-  void end_layer(int layer, const cache::LayerScratch& scratch) override {
-    const auto shape = engine::shape_of(hparams_, layer);
-    facts_.push_back(facts_of({shape, &scratch, queries_.as<float>(), logsums_, &all_, &diagonal_}));
+  void end_layer(const policy::EndedLayer& layer) override {
+    const auto shape = engine::shape_of(hparams_, layer.number);
+    facts_.push_back(facts_of({shape, &layer.scratch, queries(), log_sums(), &sums(), &diagonal()}));
   }
 
   std::vector<LayerFacts> take_facts() { return std::move(facts_); }
 
-  static std::size_t bytes(const model::Hparams& h, int tokens) {
-    return as_size(tokens) * (most_query_width(h) + 3 * as_size(engine::most_heads(h).query)) * sizeof(float);
-  }
-
  private:
-  static std::size_t most_query_width(const model::Hparams& h) {
-    std::size_t most = 0;
-    for (const auto& kind : h.kinds) most = std::max(most, as_size(kind.n_head) * as_size(kind.head_dim));
-    return most;
-  }
-
   const model::Hparams& hparams_;
-  Buffer queries_;                ///< [N][H_q][d] of the layer
-  CountedVector<float> logsums_;  ///< [N][H_q]
-  attention::Observation all_;
-  attention::Observation diagonal_;
   std::vector<LayerFacts> facts_;
 };
 
@@ -137,7 +111,8 @@ Ingestion::~Ingestion() = default;
 
 std::size_t Ingestion::bytes(const Session::Impl& session) const {
   const int n = static_cast<int>(tokens().size());
-  return session.prefill_bytes(n, std::span(&options_, 1)) + (is_whole() ? FactsWatcher::bytes(session.hparams, n) : 0);
+  return session.prefill_bytes(n, std::span(&options_, 1)) +
+         (is_whole() ? engine::LayerRecord::bytes(session.hparams, n) : 0);
 }
 
 void Ingestion::begin(Session::Impl& session) {
@@ -145,9 +120,9 @@ void Ingestion::begin(Session::Impl& session) {
   check_memory(need, fmt::format("reading a document of {} tokens", tokens().size()));
   const CountingScope counting(session.account);
   session_ = &session;
-  if (is_whole()) watcher_ = std::make_unique<FactsWatcher>(session, static_cast<int>(tokens().size()));
+  if (is_whole()) observer_ = std::make_unique<FactsObserver>(session, static_cast<int>(tokens().size()));
   auto context = session.prefill_context(session.begin_pass(tokens().size(), need));
-  context.watcher = watcher_.get();
+  context.observer = observer_.get();
   prefill_.emplace(session, std::move(context), need, tokens(), std::vector<std::vector<Token>>(1),
                    std::span(&options_, 1));
 }
@@ -161,9 +136,9 @@ double Ingestion::done() const { return prefill_ ? prefill_->done() : 0; }
 
 Ingested Ingestion::take() {
   Ingested out{std::move(prefill_->take_caches(0).front()), {}};
-  if (watcher_) out.head.layers = watcher_->take_facts();
+  if (observer_) out.head.layers = observer_->take_facts();
   prefill_.reset();
-  watcher_.reset();
+  observer_.reset();
   const Conversation words{text_.text, {}, PromptFormat::raw, text_.control};
   const auto model = engine::identity_of(session_->hparams, session_->model->hash());
   out.head.saved = engine::head_of(out.cache.impl(), model, {words, tokens()});

@@ -45,13 +45,13 @@ class Ingestion {
   Ingested take();
 
  private:
-  class FactsWatcher;
+  class FactsObserver;
   bool is_whole() const { return options_.spec == Spec(); }
 
   DocumentText text_;
   CacheOptions options_;
   Session::Impl* session_ = nullptr;
-  std::unique_ptr<FactsWatcher> watcher_;  ///< of what is kept as a whole
+  std::unique_ptr<FactsObserver> observer_;  ///< of what is kept as a whole
   std::optional<engine::PromptReading> prefill_;
 };
 

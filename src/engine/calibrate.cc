@@ -46,7 +46,7 @@ std::vector<std::pair<int, int>> passages_of(int all, int most) {
 
 /// The queries of the layers while a passage is read, the rows that enter them, and what the passage's repetition then
 /// says of these.
-class Fitting : public engine::PromptWatcher {
+class Fitting : public policy::Observer {
  public:
   explicit Fitting(const model::Hparams& hparams) : hparams_(hparams) {
     for (int l = 0; l < hparams.n_kv_layer; ++l) {
@@ -65,31 +65,37 @@ class Fitting : public engine::PromptWatcher {
     return out;
   }
 
-  void begin_passage(std::size_t tokens) { tokens_ = tokens; }
+  policy::ObserverNeeds needs() const override { return {.inputs = sees_inputs_, .queries = sees_queries_}; }
 
-  engine::Watchers begin_layer(int layer) override {
-    engine::Watchers out;
-    const auto& spec = hparams_.layer(layer);
-    if (spec.window > 0) return out;
-    auto& queries = rotated_queries_[layer];
-    queries.assign(tokens_ * as_size(spec.n_head) * as_size(spec.head_dim), 0);
-    out.records.queries = queries.data();
-    if (hparams_.kv_layer(layer) != layer) return out;
-    auto& rows = rows_[layer];
-    rows.assign(tokens_ * as_size(hparams_.n_embd), 0);
-    out.records.inputs = rows.data();
-    return out;
+  void begin_layer(const policy::ObservedLayer& layer) override {
+    const auto tokens = as_size(layer.prompt.tokens);
+    layer_ = layer.number;
+    query_width_ = as_size(layer.shape.query_heads) * as_size(layer.shape.head_dim);
+    sees_queries_ = layer.shape.window == 0;
+    sees_inputs_ = sees_queries_ && layer.keys_of == layer.number;
+    if (sees_queries_) rotated_queries_[layer_].assign(tokens * query_width_, 0);
+    if (sees_inputs_) rows_[layer_].assign(tokens * as_size(layer.input_dim), 0);
+  }
+
+  void see_inputs(const policy::LayerInputs& inputs, Worker worker) override {
+    copy_rows({inputs.data, as_size(inputs.count) * as_size(inputs.width)},
+              as_size(inputs.first) * as_size(inputs.width), worker, rows_.at(layer_));
+  }
+
+  void see_rows(const policy::LayerRows& rows, Worker worker) override {
+    copy_rows({rows.queries, as_size(rows.count) * query_width_}, as_size(rows.first) * query_width_, worker,
+              rotated_queries_.at(layer_));
   }
 
   /// Of those that have read the keys of one layer.
-  void end_layer(int kv_layer, const cache::LayerScratch& scratch) override {
-    if (hparams_.layer(kv_layer).window > 0) return;
-    const auto positions = scratch.positions().subspan(kSinks);
+  void end_layer(const policy::EndedLayer& ended) override {
+    if (hparams_.layer(ended.number).window > 0) return;
+    const auto positions = ended.scratch.positions().subspan(kSinks);
     for (const auto& [layer, queries] : rotated_queries_) {
       const auto& spec = hparams_.layer(layer);
       const std::size_t width = as_size(spec.n_head) * as_size(spec.head_dim);
-      queries_[as_size(hparams_.place_of[kv_layer])].add(std::span(queries).subspan(kSinks * width), positions,
-                                                         spec.rope);
+      queries_[as_size(hparams_.place_of[ended.number])].add(std::span(queries).subspan(kSinks * width), positions,
+                                                             spec.rope);
     }
     rotated_queries_.clear();
   }
@@ -119,8 +125,18 @@ class Fitting : public engine::PromptWatcher {
   }
 
  private:
+  /// Each member of a team copies a part.
+  static void copy_rows(std::span<const float> from, std::size_t to, Worker worker, std::vector<float>& all) {
+    const auto begin = part(from.size(), worker.index, worker.count);
+    const auto end = part(from.size(), worker.index + 1, worker.count);
+    std::copy_n(from.data() + begin, end - begin, all.data() + to + begin);
+  }
+
   const model::Hparams& hparams_;
-  std::size_t tokens_ = 0;
+  int layer_ = 0;  ///< that is being read
+  std::size_t query_width_ = 0;
+  bool sees_inputs_ = false;
+  bool sees_queries_ = false;
   std::vector<engine::Ridge> fits_;                    ///< [layer without a window]
   std::vector<engine::QuerySums> queries_;             ///< the same
   std::map<int, std::vector<float>> rows_;             ///< of layers that have not been compressed, [tokens][n_embd]
@@ -166,11 +182,10 @@ void check_layers(const model::Hparams& hparams) {
 
 void read(Session::Impl& session, std::span<const Token> prompt, const CacheOptions& options, Fitting& fitting,
           std::function<void(double)> progress) {
-  fitting.begin_passage(prompt.size());
   const auto need = session.prefill_bytes(static_cast<int>(prompt.size()), std::span(&options, 1));
   check_memory(need, fmt::format("reading {} tokens", prompt.size()));
   auto context = session.prefill_context(session.begin_pass(prompt.size(), need));
-  context.watcher = &fitting;
+  context.observer = &fitting;
   context.progress = std::move(progress);
   engine::Prefill(std::move(context), prompt, options).run();
 }

@@ -3,9 +3,7 @@
 
 #include <spdlog/fmt/fmt.h>
 
-#include <array>
 #include <cmath>
-#include <numeric>
 #include <span>
 
 #include "base/as_size.h"
@@ -31,19 +29,6 @@ void read_numbers(std::vector<float>& to, std::size_t count, ByteCursor& from, c
 }
 
 }  // namespace
-
-float LayerCalibration::score(int kv_head, const float* row) const {
-  constexpr std::size_t kTogether = 16;  // sums that do not wait for each other
-  const std::size_t width = weights.size() / bias.size();
-  const float* const w = weights.data() + as_size(kv_head) * width;
-  std::array<float, kTogether> sums{};
-  std::size_t i = 0;
-  for (; i + kTogether <= width; i += kTogether) {
-    for (std::size_t k = 0; k < kTogether; ++k) sums[k] += w[i + k] * row[i + k];
-  }
-  for (; i < width; ++i) sums[0] += w[i] * row[i];
-  return std::accumulate(sums.begin(), sums.end(), bias[as_size(kv_head)]);
-}
 
 void write_calibration(ByteSink& to, const Calibration& calibration, const ModelIdentity& model) {
   MemorySink head;

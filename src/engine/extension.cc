@@ -20,7 +20,6 @@ namespace {
 /// How all of so many tokens are kept in lanes like those of a cache.
 CacheOptions keeping_all(const CacheOptions& options, int tokens) {
   CacheOptions out = options;
-  out.spec = options.spec.without_reading();
   if (out.spec.method().needs_budget()) out.budget = Budget::parse(std::to_string(tokens));
   return out;
 }

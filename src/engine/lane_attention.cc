@@ -199,19 +199,19 @@ void LaneAttention::step(int reader, const Stepping& stepping) const {
   const Watched& watched = watched_[stepping.row];
   const float* const probabilities =
       watched.stride == 0 ? nullptr : probabilities_of(watched, is_shared(layer) ? kSums : layer % 2, 0, 1);
-  policy::StepView view{hparams_.place_of[layer],
-                        shape,
-                        kept.lanes(),
-                        row.position,
-                        kept.terms(),
-                        kept.limit(),
-                        stepping.first_head,
-                        std::min(stepping.end_head, shape.kv_heads),
-                        probabilities,
-                        watched.stride,
-                        layer,
-                        &spec_of(layer).rope};
-  if (calibration_ != nullptr) view.query_statistics = &calibration_->layers[as_size(view.layer)].queries;
+  const policy::StepView view{hparams_.place_of[layer],
+                              shape,
+                              kept.lanes(),
+                              row.position,
+                              kept.terms(),
+                              kept.limit(),
+                              stepping.first_head,
+                              std::min(stepping.end_head, shape.kv_heads),
+                              probabilities,
+                              watched.stride,
+                              layer,
+                              spec_of(layer).rope,
+                              calibration_of(calibration_, hparams_, layer)};
   kept.method().decoding.step.call(view);
 }
 

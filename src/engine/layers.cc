@@ -8,6 +8,8 @@
 #include "base/as_size.h"
 #include "base/format.h"
 #include "cache/lane_storage.h"
+#include "engine/calibration.h"
+#include "network/executor.h"
 #include "policy/sequence_layer.h"
 #include "winnow/budget_error.h"
 #include "winnow/error.h"
@@ -47,10 +49,40 @@ int first_global(const model::Hparams& hparams) {
   return 0;
 }
 
-policy::LayerView view_of(const model::Hparams& hparams, int layer, const cache::LayerScratch& scratch) {
+const policy::LayerCalibration& no_calibration() {
+  static const policy::LayerCalibration none;
+  return none;
+}
+
+const policy::LayerCalibration& calibration_of(const Calibration* calibration, const model::Hparams& hparams,
+                                               int layer) {
+  if (calibration == nullptr || hparams.layer(layer).window > 0) return no_calibration();
+  return calibration->layers[as_size(hparams.place_of[as_size(layer)])];
+}
+
+policy::LayerView view_of(const model::Hparams& hparams, int layer, const cache::LayerScratch& scratch,
+                          const policy::LayerCalibration& calibration) {
   const auto& spec = hparams.layer(layer);
   const int alike = spec.window == 0 ? hparams.n_global : hparams.n_windowed();
-  return {hparams.place_of[layer], alike, shape_of(hparams, layer), &scratch, {}, nullptr, &spec.rope, nullptr, layer};
+  return {hparams.place_of[layer], alike, layer, shape_of(hparams, layer), scratch, spec.rope, calibration};
+}
+
+policy::ObservedLayer observed_layer(const model::Hparams& hparams, int layer, const PromptSize& size, int past,
+                                     const policy::LayerCalibration& calibration) {
+  const auto& spec = hparams.layer(layer);
+  const int keys_of = hparams.kv_layer(layer);
+  int readers = 0;
+  for (int other = 0; other < hparams.n_layer; ++other) readers += hparams.kv_layer(other) == keys_of ? 1 : 0;
+  return {.number = layer,
+          .keys_of = keys_of,
+          .readers = readers,
+          .prompt = prompt_of(spec, size),
+          .shape = shape_of(hparams, layer),
+          .rope = spec.rope,
+          .calibration = calibration,
+          .past = past,
+          .input_dim = hparams.n_embd,
+          .projection_bytes = network::Executor::output_lengths_bytes(hparams)};
 }
 
 cache::LaneShape lane_shape(const CacheOptions& options, const model::LayerSpec& spec) {
@@ -159,8 +191,7 @@ void check_windows(const CacheOptions& options, const model::Hparams& hparams, i
 /// That keys and queries are turned only where that makes them what they would be at another position.
 void check_turning(const CacheOptions& options, const model::Hparams& hparams) {
   const auto& method = options.spec.method();
-  const bool turns = method.positions != policy::Positions::absolute || method.reading.query_moments_from >= 0 ||
-                     method.selection.turns_keys;
+  const bool turns = method.positions != policy::Positions::absolute || method.selection.turns;
   if (!turns || hparams.keys_turn()) return;
   throw UsageError(
       fmt::format("{} cannot run with the architecture {}: it turns keys or queries to other positions, where norms "

@@ -14,6 +14,8 @@
 /// What the layers of a model are to attention, caches and methods.
 namespace winnow::engine {
 
+struct Calibration;
+
 /// `hparams` outlives it.
 attention::Shape shape_of(const model::Hparams& hparams, int layer);
 
@@ -26,8 +28,27 @@ const policy::Method& method_of(const CacheOptions& options, const model::LayerS
 /// The first layer without a window; where all have one, the first.
 int first_global(const model::Hparams& hparams);
 
-/// What a method's parts look at when a prompt has passed through a layer, and nobody has looked at its attention.
-policy::LayerView view_of(const model::Hparams& hparams, int layer, const cache::LayerScratch& scratch);
+/// What is known of a prompt before it is read.
+struct PromptSize {
+  PromptSize(int all, int last = 0) : tokens(all), question(last) {}  // NOLINT(google-explicit-constructor)
+
+  int tokens;
+  int question;  ///< the last ones of them, which are its question; 0: not known
+};
+
+/// That of a session without one: empty.
+const policy::LayerCalibration& no_calibration();
+/// Of a layer; empty for layers with windows.
+const policy::LayerCalibration& calibration_of(const Calibration* calibration, const model::Hparams& hparams,
+                                               int layer);
+
+/// What a method's parts look at when a prompt has passed through a layer, without what its observers show. All of it
+/// outlives the view.
+policy::LayerView view_of(const model::Hparams& hparams, int layer, const cache::LayerScratch& scratch,
+                          const policy::LayerCalibration& calibration = no_calibration());
+/// What observers know of a layer before a prompt comes to it, after `past` tokens.
+policy::ObservedLayer observed_layer(const model::Hparams& hparams, int layer, const PromptSize& size, int past,
+                                     const policy::LayerCalibration& calibration = no_calibration());
 
 /// The most query heads and KV heads that a layer has.
 struct MostHeads {
@@ -49,14 +70,6 @@ std::size_t window_bytes(const CacheOptions& options, const model::Hparams& hpar
 /// Bytes by which they can grow when so many tokens more come, of which up to `together` in one step.
 std::size_t window_growth_bytes(const CacheOptions& options, const model::Hparams& hparams, int tokens, int more,
                                 int together);
-
-/// What is known of a prompt before it is read.
-struct PromptSize {
-  PromptSize(int all, int last = 0) : tokens(all), question(last) {}  // NOLINT(google-explicit-constructor)
-
-  int tokens;
-  int question;  ///< the last ones of them, which are its question; 0: not known
-};
 
 /// Such a prompt as a layer has it.
 policy::LayerPrompt prompt_of(const model::LayerSpec& spec, const PromptSize& size);

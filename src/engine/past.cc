@@ -61,7 +61,7 @@ void Past::read(int layer, cache::PastRows& out) const {
 }
 
 PastSize Past::size(ElementType type) const {
-  PastSize out;
+  PastSize out{.tokens = tokens_};
   for (int layer = 0; layer < sequence_.layers(); ++layer) {
     const auto& spec = sequence_.hparams().layer(layer);
     std::size_t all = 0;

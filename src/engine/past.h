@@ -12,6 +12,7 @@ namespace winnow::engine {
 
 /// Size of the text before a prompt, in the layer where the prompt reads the most of it.
 struct PastSize {
+  int tokens = 0;
   int rows = 0;           ///< of a KV head
   std::size_t bytes = 0;  ///< of all heads, in the scratch
 };

@@ -15,27 +15,14 @@
 #include "engine/hidden_states.h"
 #include "engine/layers.h"
 #include "engine/past.h"
+#include "engine/prefill_branch.h"
 #include "engine/prompt_attention.h"
 #include "model/hparams.h"
 #include "model/vocab.h"
 #include "network/executor.h"
-#include "policy/views.h"
 #include "winnow/session.h"
 
 namespace winnow::engine {
-
-/// Somebody who looks at more of a prompt than its methods do.
-class PromptWatcher {
- public:
-  PromptWatcher() = default;
-  PromptWatcher(const PromptWatcher&) = delete;
-  PromptWatcher& operator=(const PromptWatcher&) = delete;
-  virtual ~PromptWatcher() = default;
-  /// What to fill while the prompt passes through a layer.
-  virtual Watchers begin_layer(int layer) = 0;
-  /// The prompt has passed; `scratch` has its keys and values.
-  virtual void end_layer(int layer, const cache::LayerScratch& scratch) = 0;
-};
 
 /// What a prefill runs on; everything but its pass belongs to the session. Move-only.
 struct PrefillContext {
@@ -47,26 +34,12 @@ struct PrefillContext {
   const SessionOptions& options;
   std::function<void(double)> progress;
   network::Pass pass = {};
-  const Past* past = nullptr;        ///< set: the prompt comes after that
-  PromptWatcher* watcher = nullptr;  ///< REQUIRES: one prompt
-  int asked = 0;                     ///< of a text without questions, the last tokens that are one; 0: not known
+  const Past* past = nullptr;            ///< set: the prompt comes after that
+  policy::Observer* observer = nullptr;  ///< looks at the prompt, too. REQUIRES: one prompt
+  int asked = 0;                         ///< of a text without questions, the last tokens that are one; 0: not known
   const Calibration* calibration = nullptr;  ///< REQUIRES: set for methods that need it
 };
 
-/// The entries of a prompt in all layers without a window, ranked together.
-struct Ranking {
-  policy::Scores scores;          ///< [KV heads of all layers, layer by layer][n]
-  int layers = 0;                 ///< whose scores are there
-  std::vector<int> entries = {};  ///< what each head keeps; empty: not known yet
-};
-
-/// What passes before have shown of a prompt, for one cache.
-struct Shown {
-  std::vector<Token> draft = {};  ///< what its passages repeat
-  /// Null: each layer is compressed by what is seen of it. Without `entries`: this pass ranks, and fills no lanes. With
-  /// them: it keeps these, and looks only where policy::looks_when_ranked().
-  std::shared_ptr<Ranking> ranking = {};
-};
 /// [prompt][cache]; empty: nothing.
 using AllShown = std::vector<std::vector<Shown>>;
 
@@ -82,7 +55,8 @@ class Prefill {
           std::span<const CacheOptions> caches, const AllShown& shown = {});
   /// One prompt without questions, which is kept in one way.
   Prefill(PrefillContext context, std::span<const Token> prompt, const CacheOptions& keep);
-  ~Prefill();
+  Prefill(const Prefill&) = delete;
+  Prefill& operator=(const Prefill&) = delete;
 
   /// The next chunk passes through the layer that is being read, or some of its experts multiply. Returns false when
   /// nothing is left in any layer.
@@ -90,10 +64,10 @@ class Prefill {
   /// The share of all chunks in all layers that have passed.
   double done() const;
   /// A prompt's caches as they are now, with the layers that have been compressed.
-  std::span<const Cache> caches(std::size_t prompt) const;
+  std::span<const Cache> caches(std::size_t prompt) const { return branches_[prompt].caches(); }
   /// What has been read of a prompt, once. REQUIRES: advance() has returned false.
-  std::vector<Cache> take_caches(std::size_t prompt);
-  std::vector<float> logits(std::size_t prompt);
+  std::vector<Cache> take_caches(std::size_t prompt) { return branches_[prompt].take_caches(); }
+  std::vector<float> logits(std::size_t prompt) { return hidden_.logits(last_rows_[prompt]); }
   /// Of some tokens of the shared text, [count][n_vocab].
   void text_logits(RowRange tokens, std::span<float> out) { hidden_.logits(tokens, out); }
   /// Last hidden states of some tokens of the shared text, after the final norm, [count][n_embd].
@@ -102,35 +76,29 @@ class Prefill {
   std::vector<Prefilled> run();
 
  private:
-  struct Replay;
-  struct Look;
-  struct Branch;
   /// Rows that pass through every layer together.
   struct Chunk {
     RowRange rows = {};                      ///< of the hidden states
     int position = 0;                        ///< of the first of them in the prompt, and so their row in the scratch
     std::optional<std::size_t> branch = {};  ///< whose question or passage they are; none: the text's
     std::optional<std::size_t> replay = {};  ///< of the branch
-    attention::KeyRange recorded = {};       ///< by the replay
+    attention::KeyRange recorded = {};       ///< by the replay's observer
   };
 
-  static std::vector<Branch> branches_of(const PrefillContext& context, int text,
-                                         std::span<const std::vector<Token>> questions,
-                                         std::span<const CacheOptions> caches, const AllShown& shown);
-  static int longest(const std::vector<Branch>& branches, const model::Vocab& vocab);
+  static std::vector<PrefillBranch> branches_of(const PrefillContext& context, int text,
+                                                std::span<const std::vector<Token>> questions,
+                                                std::span<const CacheOptions> caches, const AllShown& shown);
+  static int longest(const std::vector<PrefillBranch>& branches);
   /// Divides all rows into chunks and returns their tokens.
   std::vector<Token> lay_out(std::span<const Token> text, std::span<const std::vector<Token>> questions);
   /// Adds tokens to `rows`, in chunks that are like `kind`; the first has its position.
   void add_chunks(std::span<const Token> tokens, const Chunk& kind, std::vector<Token>& rows);
   /// Adds the passages that are read again after `prompt`.
   void add_passages(std::size_t branch, std::span<const Token> prompt, std::vector<Token>& rows);
-  int past_tokens() const;
-  /// Null: there is none, or the layer has a window.
-  const LayerCalibration* calibration_of(int layer) const;
   void begin_layer();
   bool end_layer();
   void run(const Chunk& chunk);
-  Watchers watchers_of(const Chunk& chunk);
+  Watching watching(const Chunk& chunk) const;
   PromptAttention attention_of(const Chunk& chunk);
   /// Keys and values of a layer that the layer being read reads.
   cache::LayerScratch& scratch_of(int kv_layer);
@@ -139,19 +107,19 @@ class Prefill {
   /// Rows that a later chunk overwrites come and go where later layers read them.
   void put_rows(const Chunk& chunk, std::size_t number);
   void copy_rows(const Chunk& chunk, std::size_t number);
-  void compress(Branch& branch);
-  void compress(Branch& branch, std::size_t cache, policy::SequenceLayer& layer, const policy::LayerView& view);
-  int first_head(int layer) const;
+  void compress(PrefillBranch& branch);
 
   PrefillContext context_;
-  std::vector<Branch> branches_;
+  std::vector<PrefillBranch> branches_;
+  std::vector<int> last_rows_;  ///< [branch] of the prompt in the hidden states
+  std::vector<std::size_t>
+      ends_;  ///< [branch] chunks that have passed through a layer when the prompt is complete there
   cache::LayerScratch scratch_;
   std::map<int, cache::LayerScratch> shared_;            ///< of layers whose keys others read
   std::map<std::pair<int, std::size_t>, Buffer> aside_;  ///< of such a layer and a chunk
   std::optional<cache::PastRows> past_;                  ///< of the layer that is being read
   std::vector<Chunk> chunks_;
   HiddenStates hidden_;   ///< of the text, then of each question with its passages
-  Watchers more_;         ///< for the context's watcher
   int layer_ = 0;         ///< that is being read
   std::size_t next_ = 0;  ///< chunk
   int rows_done_ = 0;
@@ -160,12 +128,6 @@ class Prefill {
 /// Of a text and the question behind it. Where nothing comes before the question, it is not told from a text. `asked`
 /// as PrefillContext::asked.
 PromptSize size_of(std::size_t text, std::size_t question, int asked = 0);
-
-/// What a method wants to see of the attention of a prompt in a layer.
-std::vector<attention::Observe> observed_by(const policy::Method& method, const policy::Terms& terms);
-
-/// Which queries of a prompt it wants to have recorded as they are; nothing where everything is kept.
-std::optional<attention::ObservedRows> query_rows_of(const policy::Method& method, const policy::Terms& terms);
 
 /// The type of the scratch: one that loses nothing which a lane would keep.
 ElementType scratch_type(Precision precision, std::span<const CacheOptions> caches);
@@ -185,6 +147,20 @@ std::size_t rows_kept(const CacheOptions& options, const model::Hparams& hparams
 /// Size of a text of so many tokens, of which a layer has so many rows in all its heads.
 PastSize past_size(ElementType type, const model::Hparams& hparams, int tokens, std::size_t rows);
 
+/// Rows that some caches read again after a prompt, at most, passage by passage.
+struct PassageSizes {
+  struct Passage {
+    int rows = 0;
+    attention::KeyRange recorded = {};
+  };
+  std::vector<Passage> passages;
+
+  int all() const;
+  int longest() const;
+};
+PassageSizes passages_of(std::span<const CachePass> caches, const model::Hparams& hparams, const model::Vocab& vocab,
+                         const PromptSize& size, int past);
+
 /// Bytes that a reading has in use at its peak.
 struct ReadingBytes {
   std::size_t work = 0;  ///< work space for observing attention and for drafts, which the session keeps
@@ -197,6 +173,6 @@ struct ReadingBytes {
 /// it reads of the text before, what is observed of its attention, what one cache's plan takes, the lanes.
 ReadingBytes prefill_bytes(const model::Hparams& hparams, const model::Vocab& vocab, const SessionOptions& options,
                            int shared, int rows, std::size_t row_bytes, std::span<const PromptSize> prompts,
-                           std::span<const CacheOptions> caches, const PastSize& past = {});
+                           std::span<const CachePass> caches, const PastSize& past = {});
 
 }  // namespace winnow::engine

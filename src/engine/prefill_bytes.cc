@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include "attention/tiles.h"
 #include "base/as_size.h"
 #include "cache/summaries.h"
 #include "engine/layers.h"
-#include "engine/output_lengths.h"
 #include "engine/prefill.h"
 #include "engine/replay.h"
 
@@ -13,22 +11,10 @@ namespace winnow::engine {
 
 namespace {
 
-/// What all caches together want to see of a layer, without repeats. `terms` [cache]
-std::vector<attention::Observe> wanted_by(std::span<const CacheOptions> caches, std::span<const policy::Terms> terms) {
-  std::vector<attention::Observe> wanted;
-  for (std::size_t i = 0; i < caches.size(); ++i) {
-    for (const auto& what : observed_by(caches[i].spec.method(), terms[i])) {
-      if (std::find(wanted.begin(), wanted.end(), what) == wanted.end()) wanted.push_back(what);
-    }
-  }
-  return wanted;
-}
-
 /// Bytes of the work space in which the attention of such rows is observed, at their largest chunk.
 std::size_t work_bytes(const attention::Shape& shape, const SessionOptions& options, RowRange rows,
-                       const attention::Chunk& kind, std::vector<attention::ObservedPrompt> observed) {
+                       const attention::Chunk& kind, std::span<const attention::ObservedPrompt> observed) {
   std::size_t most = 0;
-  std::erase_if(observed, [](const auto& prompt) { return prompt.what.tiles.has_value(); });
   if (observed.empty()) return 0;
   const auto type = compute_type_of(options.precision);
   for (const auto& [first, count] : chunks_of(rows.count, options.chunk)) {
@@ -40,22 +26,16 @@ std::size_t work_bytes(const attention::Shape& shape, const SessionOptions& opti
   return most;
 }
 
-/// Bytes of a prompt's tiles, which stay until its layer is compressed.
-std::size_t tile_bytes(const attention::Shape& shape, int tokens, std::span<const attention::Observe> wanted) {
-  std::size_t sum = 0;
-  for (const auto& what : wanted) sum += what.tiles ? attention::TileAttention::bytes(shape, *what.tiles, tokens) : 0;
-  return sum;
-}
-
 /// Bytes of the work space of passages that are read again, all of whose rows are observed.
 std::size_t replay_work_bytes(const attention::Shape& shape, const SessionOptions& options, int tokens,
-                              const ReplaySize& again) {
+                              const PassageSizes& again) {
   const attention::Observe all{{attention::ObservedRows::Kind::all, 0, {}}, attention::Reduction::max};
+  const attention::ObservedPrompt observed{all, tokens};
   std::size_t most = 0;
   for (const auto& passage : again.passages) {
     attention::Chunk kind;
     kind.recorded = {passage.recorded.begin, std::min(passage.recorded.end, tokens)};
-    most = std::max(most, work_bytes(shape, options, {tokens, passage.rows}, kind, {{all, tokens}}));
+    most = std::max(most, work_bytes(shape, options, {tokens, passage.rows}, kind, std::span(&observed, 1)));
   }
   return most;
 }
@@ -85,71 +65,76 @@ std::size_t plan_bytes(const CacheOptions& options, const model::Hparams& hparam
   return most;
 }
 
-/// What all caches together have recorded of a prompt's queries. `terms` [cache]; `layers` read the same keys.
-std::size_t query_rows_bytes(const model::LayerSpec& layer, std::span<const CacheOptions> caches,
-                             std::span<const policy::Terms> terms, int layers) {
-  std::vector<attention::ObservedRows> different;
-  std::size_t bytes = 0;
-  for (std::size_t i = 0; i < caches.size(); ++i) {
-    const auto rows = query_rows_of(caches[i].spec.method(), terms[i]);
-    if (!rows || std::ranges::find(different, *rows) != different.end()) continue;
-    bytes += attention::QueryRows::bytes(*rows, terms[i].prompt.tokens, layer.n_head, layer.head_dim, layers);
-    different.push_back(*rows);
-  }
-  return bytes;
-}
-
-/// Layers that read the same keys, at most.
-int most_readers(const model::Hparams& hparams) {
-  std::vector<int> readers(as_size(hparams.n_layer));
-  for (int layer = 0; layer < hparams.n_layer; ++layer) ++readers[as_size(hparams.kv_layer(layer))];
-  return *std::ranges::max_element(readers);
-}
-
 /// What looking at a layer takes.
 struct LayerBytes {
   std::size_t observed = 0;  ///< of all prompts
   std::size_t work = 0;      ///< of one of them, while it is read
-  std::size_t lengths = 0;   ///< the same, of its values' parts of the output, when it has been read
+  std::size_t ending = 0;    ///< the same, when it has been read
 
   void raise(const LayerBytes& other) {
     observed = std::max(observed, other.observed);
     work = std::max(work, other.work);
-    lengths = std::max(lengths, other.lengths);
+    ending = std::max(ending, other.ending);
   }
 };
 
-/// `shared` rows of all prompts; `again` [prompt]
-LayerBytes layer_bytes(const model::LayerSpec& layer, const model::Hparams& hparams, const SessionOptions& options,
-                       int shared, std::span<const PromptSize> prompts, std::span<const ReplaySize> again,
-                       std::span<const CacheOptions> caches, int past) {
-  const attention::Shape shape{layer.n_head, layer.n_head_kv, layer.head_dim};
+/// The first layer of each kind.
+std::vector<int> first_of_each_kind(const model::Hparams& hparams) {
+  std::vector<int> out;
+  for (std::size_t kind = 0; kind < hparams.kinds.size(); ++kind) {
+    const auto first = std::ranges::find(hparams.kind_of, static_cast<int>(kind));
+    out.push_back(static_cast<int>(first - hparams.kind_of.begin()));
+  }
+  return out;
+}
+
+std::vector<CacheOptions> options_of(std::span<const CachePass> caches) {
+  std::vector<CacheOptions> out;
+  for (const auto& cache : caches) out.push_back(cache.options);
+  return out;
+}
+
+/// What all caches together ask for in a layer of a prompt, each once; but replays with drafts, which may differ.
+std::vector<policy::ObserverRequestPtr> asked_by(std::span<const CachePass> caches, const model::Hparams& hparams,
+                                                 const model::LayerSpec& layer, const PromptSize& size, int past) {
+  std::vector<policy::ObserverRequestPtr> out;
+  for (const auto& cache : caches) {
+    for (const auto& request : requests_of(cache, hparams, layer, size, past)) {
+      if (request && request->replay() == nullptr) policy::add_requests(std::span(&request, 1), out);
+    }
+  }
+  for (const auto& request : replays_of(caches, hparams, size, past)) out.push_back(request);
+  return out;
+}
+
+/// `shared` rows of all prompts; `again` [prompt]; the prompts come after `past` tokens, of which a layer has `kept`
+/// rows of a KV head.
+LayerBytes layer_bytes(int layer, const model::Hparams& hparams, const SessionOptions& options, int shared,
+                       std::span<const PromptSize> prompts, std::span<const PassageSizes> again,
+                       std::span<const CachePass> caches, const PastSize& past) {
+  const auto shape = shape_of(hparams, layer);
   attention::Chunk kind;
-  kind.past = past;
+  kind.past = past.rows;
   LayerBytes out;
   std::vector<attention::ObservedPrompt> all;
   for (std::size_t i = 0; i < prompts.size(); ++i) {
     const int tokens = prompts[i].tokens;
-    std::vector<policy::Terms> terms;
-    for (const auto& c : caches)
-      terms.push_back({prompt_of(layer, prompts[i]), budget_entries(c, hparams, tokens), {}});
-    const auto wanted = wanted_by(caches, terms);
-    out.observed += (wanted.size() + as_size(again[i].times)) * as_size(layer.n_head) * as_size(tokens) * sizeof(float);
-    out.observed += tile_bytes(shape, tokens, wanted);
-    out.observed += query_rows_bytes(layer, caches, terms, most_readers(hparams));
-    if (std::ranges::any_of(caches, [](const auto& c) { return c.spec.method().selection.predicted; }))
-      out.observed += as_size(layer.n_head_kv) * as_size(tokens) * sizeof(float);
+    const auto site = observed_layer(hparams, layer, prompts[i], past.tokens);
     std::vector<attention::ObservedPrompt> observed;
-    for (const auto& what : wanted) observed.push_back({what, tokens});
-    all.insert(all.end(), observed.begin(), observed.end());
-    out.work = std::max({out.work, work_bytes(shape, options, {shared, tokens - shared}, kind, std::move(observed)),
-                         replay_work_bytes(shape, options, tokens, again[i])});
-    for (std::size_t c = 0; c < caches.size(); ++c) {
-      if (wants_output_lengths(caches[c].spec.method(), terms[c]))
-        out.lengths = std::max(out.lengths, output_lengths_bytes(hparams, layer, tokens));
+    std::size_t ending = 0;
+    for (const auto& request : asked_by(caches, hparams, hparams.layer(layer), prompts[i], past.tokens)) {
+      const auto bytes = request->bytes(site);
+      out.observed += bytes.reading;
+      ending += bytes.ending;
+      if (request->replay() != nullptr) continue;
+      for (const auto& what : request->columns()) observed.push_back({what, tokens});
     }
+    out.ending = std::max(out.ending, ending);
+    all.insert(all.end(), observed.begin(), observed.end());
+    out.work = std::max({out.work, work_bytes(shape, options, {shared, tokens - shared}, kind, observed),
+                         replay_work_bytes(shape, options, tokens, again[i])});
   }
-  out.work = std::max(out.work, work_bytes(shape, options, {0, shared}, kind, std::move(all)));
+  out.work = std::max(out.work, work_bytes(shape, options, {0, shared}, kind, all));
   return out;
 }
 
@@ -158,17 +143,6 @@ LayerBytes layer_bytes(const model::LayerSpec& layer, const model::Hparams& hpar
 attention::ComputeType compute_type_of(Precision precision) {
   using attention::ComputeType;
   return precision != Precision::f32 && attention::supports(ComputeType::bf16) ? ComputeType::bf16 : ComputeType::f32;
-}
-
-std::vector<attention::Observe> observed_by(const policy::Method& method, const policy::Terms& terms) {
-  return method.reading.observe ? method.reading.observe.call(terms.prompt, terms.budget)
-                                : std::vector<attention::Observe>();
-}
-
-std::optional<attention::ObservedRows> query_rows_of(const policy::Method& method, const policy::Terms& terms) {
-  const bool evicts = method.evicts() && terms.prompt.tokens > terms.budget;
-  if (!evicts || !method.reading.query_rows) return std::nullopt;
-  return method.reading.query_rows.call(terms.prompt, terms.budget);
 }
 
 ElementType scratch_type(Precision precision, std::span<const CacheOptions> caches) {
@@ -202,7 +176,7 @@ std::size_t shared_scratch_bytes(const model::Hparams& hparams, ElementType type
 }
 
 PastSize past_size(ElementType type, const model::Hparams& hparams, int tokens, std::size_t rows) {
-  PastSize out{static_cast<int>(std::min(rows, as_size(tokens))), 0};
+  PastSize out{tokens, static_cast<int>(std::min(rows, as_size(tokens))), 0};
   for (const auto& kind : hparams.kinds)
     out.bytes = std::max(out.bytes, cache::PastRows::bytes(type, kind.head_dim, rows));
   return out;
@@ -227,33 +201,55 @@ std::size_t cache_bytes(const CacheOptions& options, const model::Hparams& hpara
   return bytes;
 }
 
+int PassageSizes::all() const {
+  int rows = 0;
+  for (const auto& passage : passages) rows += passage.rows;
+  return rows;
+}
+
+int PassageSizes::longest() const {
+  int most = 0;
+  for (const auto& passage : passages) most = std::max(most, passage.rows);
+  return most;
+}
+
+PassageSizes passages_of(std::span<const CachePass> caches, const model::Hparams& hparams, const model::Vocab& vocab,
+                         const PromptSize& size, int past) {
+  PassageSizes out;
+  for (const auto& request : replays_of(caches, hparams, size, past)) {
+    for (const auto& passage : request->replay()->passages)
+      out.passages.push_back({rows_of(passage, vocab), passage.recorded});
+  }
+  return out;
+}
+
 ReadingBytes prefill_bytes(const model::Hparams& hparams, const model::Vocab& vocab, const SessionOptions& options,
                            int shared, int rows, std::size_t row_bytes, std::span<const PromptSize> prompts,
-                           std::span<const CacheOptions> caches, const PastSize& past) {
+                           std::span<const CachePass> caches, const PastSize& past) {
   int longest = shared;
   std::size_t lanes = 0;
   std::size_t planned = 0;
   std::size_t known = 0;  // of tokens
-  std::vector<ReplaySize> again;
+  std::vector<PassageSizes> again;
   for (const auto& prompt : prompts) {
-    const auto tokens = as_size(prompt.tokens);
-    again.push_back(replay_size(caches, hparams, vocab, prompt.tokens));
+    again.push_back(passages_of(caches, hparams, vocab, prompt, past.tokens));
     longest = std::max(longest, prompt.tokens + again.back().longest());
     rows += again.back().all();
-    known += tokens * sizeof(TokenClass);
+    known += as_size(prompt.tokens) * sizeof(TokenClass);
     for (const auto& c : caches) {
-      lanes += cache_bytes(c, hparams, prompt);
-      planned = std::max(planned, plan_bytes(c, hparams, prompt));
+      lanes += cache_bytes(c.options, hparams, prompt);
+      planned = std::max(planned, plan_bytes(c.options, hparams, prompt));
     }
   }
   LayerBytes most;
-  for (const auto& kind : hparams.kinds) {
-    if (kind.window == 0) most.raise(layer_bytes(kind, hparams, options, shared, prompts, again, caches, past.rows));
+  for (const int layer : first_of_each_kind(hparams)) {
+    if (hparams.layer(layer).window == 0)
+      most.raise(layer_bytes(layer, hparams, options, shared, prompts, again, caches, past));
   }
-  const ElementType type = scratch_type(options.precision, caches);
+  const ElementType type = scratch_type(options.precision, options_of(caches));
   const std::size_t scratch = scratch_bytes(hparams, type) * as_size(longest);
   const std::size_t shared_scratch = shared_scratch_bytes(hparams, type) * as_size(longest + rows - shared);
-  return {most.work, as_size(rows) * row_bytes + scratch + shared_scratch + most.observed + most.lengths + planned +
+  return {most.work, as_size(rows) * row_bytes + scratch + shared_scratch + most.observed + most.ending + planned +
                          known + lanes + past.bytes};
 }
 

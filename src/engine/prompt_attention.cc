@@ -6,18 +6,31 @@
 #include <numeric>
 
 #include "base/as_size.h"
-#include "engine/layers.h"
 
 namespace winnow::engine {
 
-bool Watchers::scale_rows() const {
-  return std::any_of(observations.begin(), observations.end(),
-                     [](const auto* o) { return o->what().scale != attention::RowScale::one; });
+PromptAttention::PromptAttention(attention::PrefillAttention& attention, const attention::Shape& shape,
+                                 cache::LayerScratch& scratch, int first, Watching watching,
+                                 const cache::PastRows* past)
+    : attention_(attention),
+      shape_(shape),
+      scratch_(scratch),
+      first_(first),
+      watching_(std::move(watching)),
+      past_(past) {
+  for (auto* const observer : watching_.observers) {
+    const auto more = observer->columns();
+    columns_.insert(columns_.end(), more.begin(), more.end());
+  }
+  const auto is_scaled = [](const auto* columns) { return columns->what().scale != attention::RowScale::one; };
+  if (std::ranges::any_of(columns_, is_scaled)) row_scales_.resize(as_size(scratch.size() - first));
 }
 
 void PromptAttention::store(const Tensors& tensors, Worker worker) {
   if (!row_scales_.empty()) scale_rows(tensors, worker);
-  look_at_inputs(tensors, worker);
+  for (auto* const observer : watching_.observers) {
+    if (observer->needs().inputs) observer->see_inputs({first_, tensors.rows, tensors.width, tensors.input}, worker);
+  }
   if (tensors.k == nullptr) return;  // the scratch has what another layer has stored
   const auto width = static_cast<std::ptrdiff_t>(scratch_.kv_heads()) * scratch_.head_dim();
   for (int row = worker.index; row < tensors.rows; row += worker.count)
@@ -32,37 +45,19 @@ void PromptAttention::scale_rows(const Tensors& tensors, Worker worker) {
   }
 }
 
-void PromptAttention::look_at_inputs(const Tensors& tensors, Worker worker) const {
-  for (int row = worker.index; row < tensors.rows; row += worker.count) {
-    const float* const x = tensors.input + static_cast<std::ptrdiff_t>(row) * tensors.width;
-    for (auto* const prediction : watchers_.predictions) prediction->add(first_ + row, x);
-    if (float* const inputs = watchers_.records.inputs; inputs != nullptr)
-      std::copy_n(x, tensors.width, inputs + static_cast<std::ptrdiff_t>(first_ + row) * tensors.width);
-  }
-}
-
 void PromptAttention::observe(const Tensors& tensors, Worker worker) {
-  const auto positions = scratch_.positions().subspan(first_, as_size(tensors.rows));
-  for (auto* const moments : watchers_.moments) moments->add(tensors.q, positions, worker);
-  for (auto* const tiles : watchers_.tiles) tiles->add(tensors.q, scratch_, first_, tensors.rows, worker);
-  record_rows(tensors, worker);
-}
-
-void PromptAttention::record_rows(const Tensors& tensors, Worker worker) const {
-  const auto width = static_cast<std::ptrdiff_t>(shape_.query_heads) * shape_.head_dim;
-  float* const all = watchers_.records.queries;
-  for (int row = worker.index; row < tensors.rows; row += worker.count) {
-    const float* const queries = tensors.q + row * width;
-    if (all != nullptr) std::copy_n(queries, width, all + (first_ + row) * width);
-    for (auto* const some : watchers_.query_rows) some->store(first_ + row, queries, tensors.out + row * width);
+  for (auto* const observer : watching_.observers) {
+    if (observer->needs().queries) observer->see_rows({first_, tensors.rows, tensors.q, tensors.out, scratch_}, worker);
   }
 }
 
 void PromptAttention::begin(const Tensors& tensors) {
-  if (auto* const logsums = watchers_.records.logsums; logsums != nullptr)
-    attention_.record_logsums(logsums + static_cast<std::ptrdiff_t>(first_) * shape_.query_heads);
-  attention_.begin(shape_, scratch_, tensors.q, tensors.out, first_, tensors.rows, watchers_.observations,
-                   watchers_.recorded, row_scales_.empty() ? nullptr : row_scales_.data(), past_);
+  for (auto* const observer : watching_.observers) {
+    float* const sums = observer->logsums();
+    if (sums != nullptr) attention_.record_logsums(sums + static_cast<std::ptrdiff_t>(first_) * shape_.query_heads);
+  }
+  attention_.begin(shape_, scratch_, tensors.q, tensors.out, first_, tensors.rows, columns_, watching_.recorded,
+                   row_scales_.empty() ? nullptr : row_scales_.data(), past_);
 }
 
 }  // namespace winnow::engine

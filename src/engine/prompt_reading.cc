@@ -22,7 +22,7 @@ bool ranks_all_layers(const CacheOptions& options) { return options.spec.method(
 
 /// Tokens that are drafted at most.
 int drafted_by(const CacheOptions& options) {
-  const auto& draft = options.spec.method().reading.draft;
+  const auto& draft = options.spec.method().draft;
   return draft ? draft->tokens : 0;
 }
 
@@ -199,6 +199,23 @@ std::vector<Prefilled> PromptReading::run() {
 
 namespace {
 
+/// Those that rank entries of all layers together do that alone in the first pass; then the second keeps them.
+std::vector<CachePass> first_pass(const Passes& passes) {
+  auto out = whole_passes(passes.first);
+  for (const std::size_t i : passes.again) {
+    if (ranks_all_layers(out[i].options)) out[i].reading = policy::Reading::ranking;
+  }
+  return out;
+}
+
+std::vector<CachePass> second_pass(const Passes& passes) {
+  auto out = whole_passes(passes.second);
+  for (auto& cache : out) {
+    if (ranks_all_layers(cache.options)) cache.reading = policy::Reading::keeping;
+  }
+  return out;
+}
+
 /// What is there besides the passes themselves.
 struct Between {
   std::size_t kept = 0;      ///< by the first pass
@@ -238,22 +255,19 @@ Between between(const Passes& passes, const model::Hparams& hparams, std::span<c
 
 std::vector<int> reading_rows(const Session::Impl& session, int shared, std::span<const PromptSize> prompts,
                               std::span<const CacheOptions> caches) {
-  auto passes = passes_of(caches, session.hparams, prompts);
-  for (auto& options : passes.second) {
-    if (ranks_all_layers(options)) options.spec = options.spec.without_reading();
-  }
+  const auto passes = passes_of(caches, session.hparams, prompts);
   std::vector<int> out;
-  const auto add_pass = [&](std::span<const CacheOptions> of) {
+  const auto add_pass = [&](std::span<const CachePass> of) {
     out.push_back(shared);
     for (const auto& prompt : prompts) {
       out.push_back(prompt.tokens - shared);
-      const auto again = replay_size(of, session.hparams, session.model->impl().vocab, prompt.tokens);
+      const auto again = passages_of(of, session.hparams, session.model->impl().vocab, prompt, 0);
       for (const auto& passage : again.passages) out.push_back(passage.rows);
     }
   };
-  add_pass(passes.first);
+  add_pass(first_pass(passes));
   if (passes.again.empty()) return out;
-  add_pass(passes.second);
+  add_pass(second_pass(passes));
   for (const auto& options : passes.second)
     out.insert(out.end(), prompts.size() * as_size(std::max(0, drafted_by(options) - 1)), 1);
   return out;
@@ -262,20 +276,17 @@ std::vector<int> reading_rows(const Session::Impl& session, int shared, std::spa
 ReadingBytes reading_bytes(const Session::Impl& session, int shared, int rows, std::span<const PromptSize> prompts,
                            std::span<const CacheOptions> caches) {
   const auto& hparams = session.hparams;
-  auto passes = passes_of(caches, hparams, prompts);
+  const auto passes = passes_of(caches, hparams, prompts);
   for (const auto& options : passes.first) session.options.check(options);
   for (const auto& options : passes.second) session.options.check(options);
-  const auto pass_bytes = [&](std::span<const CacheOptions> of) {
+  const auto pass_bytes = [&](std::span<const CachePass> of) {
     return prefill_bytes(hparams, session.model->impl().vocab, session.options, shared, rows,
                          session.executor.row_bytes(rows), prompts, of);
   };
-  const ReadingBytes first = pass_bytes(passes.first);
+  const ReadingBytes first = pass_bytes(first_pass(passes));
   if (passes.again.empty()) return first;
   const Between more = between(passes, hparams, prompts);
-  for (auto& options : passes.second) {
-    if (ranks_all_layers(options)) options.spec = options.spec.without_reading();
-  }
-  const ReadingBytes second = pass_bytes(passes.second);
+  const ReadingBytes second = pass_bytes(second_pass(passes));
   return {std::max(first.work, second.work) + more.steps,
           std::max({first.rest - more.unfilled + more.rankings + more.ranking,
                     more.kept - more.unfilled + more.rankings + more.growth,

@@ -108,7 +108,7 @@ void SessionOptions::check() const {
 }
 
 void SessionOptions::check(const CacheOptions& cache) const {
-  if (!calibration.empty() || !cache.spec.method().needs_calibration()) return;
+  if (!calibration.empty() || !cache.spec.method().needs_calibration) return;
   throw UsageError(
       fmt::format("{} needs a calibration of the model: make one with winnow calibrate, and give it with --calibration",
                   method_label(cache.spec.print())));
@@ -145,7 +145,8 @@ std::size_t Session::Impl::prefill_bytes(const engine::PromptSize& size, std::sp
 std::size_t Session::Impl::later_bytes(const engine::PromptSize& size, const CacheOptions& keep,
                                        const engine::PastSize& past) const {
   return engine::prefill_bytes(hparams, model->impl().vocab, options, size.tokens, size.tokens,
-                               executor.row_bytes(size.tokens), std::span(&size, 1), std::span(&keep, 1), past)
+                               executor.row_bytes(size.tokens), std::span(&size, 1),
+                               engine::whole_passes(std::span(&keep, 1)), past)
       .all();
 }
 

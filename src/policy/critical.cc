@@ -7,6 +7,8 @@
 #include <cmath>
 #include <limits>
 
+#include "base/as_size.h"
+#include "policy/observers/output_lengths.h"
 #include "policy/top.h"
 #include "winnow/policy/score.h"
 
@@ -42,16 +44,20 @@ std::vector<Option> critical_options() {
           {"epsilon", Option::Number{1e-4, 0, 1}, "what is added to a score before lengths multiply it"}};
 }
 
-void choose_critical(SelectionParts& selection, const Options& options) {
+void choose_critical(Method& method, const Options& options) {
+  auto& selection = method.selection;
+  const auto outputs = method.observers.add(observe_output_lengths(), {.keeping = true});
   const Stages stages{options.number("share"), options.number("epsilon")};
-  selection.output_lengths = true;
+  selection.select_bytes = [](const LayerPrompt& prompt) {
+    return as_size(prompt.kv_heads) * as_size(prompt.tokens) * sizeof(float);
+  };
   selection.two_stages = true;
   selection.select = {
       fmt::format("{} of the budget by the score, the rest by the score times the value's part of the output",
                   stages.share),
-      [stages](const LayerView& view, const Scores& scores, std::span<const int> counts,
-               const AlwaysKept& always_kept) {
-        const Scores lengths = reduce_group(view.output_lengths->absolute, view.shape, Reduce::mean);
+      [stages, outputs](const LayerView& view, const Scores& scores, std::span<const int> counts,
+                        const AlwaysKept& always_kept) {
+        const Scores lengths = reduce_group(view[outputs].absolute, view.shape, Reduce::mean);
         std::vector<std::vector<std::int32_t>> out;
         for (int head = 0; head < scores.heads(); ++head)
           out.push_back(chosen(scores.head(head), lengths.head(head), counts[head], stages, always_kept));

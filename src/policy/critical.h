@@ -15,6 +15,6 @@ std::vector<Option> critical_options();
 /// an Output Perturbation Perspective", algorithm 1): `share` of a head's budget, always kept entries included, goes to
 /// its best scores, the rest to the highest (score + epsilon) |W_o^(h) v|, in sums of absolute values, the mean over
 /// the query heads of the group. REQUIRES: no part chooses entries in a way of its own.
-void choose_critical(SelectionParts& selection, const Options& options);
+void choose_critical(Method& method, const Options& options);
 
 }  // namespace winnow::policy

@@ -13,10 +13,10 @@ void decode(const cache::Rows& rows, int row, std::span<float> out) {
 
 }  // namespace
 
-int LayerView::tokens() const { return scratch->size(); }
-void LayerView::key(int kv_head, int token, std::span<float> out) const { decode(scratch->keys(kv_head), token, out); }
+int LayerView::tokens() const { return scratch.size(); }
+void LayerView::key(int kv_head, int token, std::span<float> out) const { decode(scratch.keys(kv_head), token, out); }
 void LayerView::value(int kv_head, int token, std::span<float> out) const {
-  decode(scratch->values(kv_head), token, out);
+  decode(scratch.values(kv_head), token, out);
 }
 
 }  // namespace winnow::policy

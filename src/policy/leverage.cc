@@ -43,10 +43,10 @@ void append(std::span<const float> rows, int stride, int columns, CountedVector<
 
 /// What turns each key back, [n][2 pairs]: the same for all heads.
 CountedVector<float> angles_back(const LayerView& view) {
-  const std::size_t width = 2 * view.rope->frequency.size();
+  const std::size_t width = 2 * view.rope.frequency.size();
   CountedVector<float> out(as_size(view.tokens()) * width);
   for (std::size_t j = 0; j < as_size(view.tokens()); ++j)
-    view.rope->angles(-static_cast<std::int64_t>(view.scratch->positions()[j]), out.data() + j * width);
+    view.rope.angles(-static_cast<std::int64_t>(view.scratch.positions()[j]), out.data() + j * width);
   return out;
 }
 
@@ -64,8 +64,8 @@ CountedVector<float> sketched(const LayerView& view, int head, const Sketch& ske
     for (int i = 0; i < count; ++i) {
       const auto key = std::span(rows).subspan(as_size(i) * dim, dim);
       view.key(head, next + i, key);
-      view.rope->rotate(key.data(), back.data() + as_size(next + i) * 2 * view.rope->frequency.size());
-      stretch(*view.rope, 1 / view.rope->magnitude, key);
+      view.rope.rotate(key.data(), back.data() + as_size(next + i) * 2 * view.rope.frequency.size());
+      stretch(view.rope, 1 / view.rope.magnitude, key);
     }
     by.multiply(std::span(rows).first(as_size(count) * dim), products);
     append(std::span(products).first(as_size(count * by.stride())), by.stride(), sketch.dimensions, out);

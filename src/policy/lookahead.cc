@@ -5,6 +5,8 @@
 #include <memory>
 #include <string>
 
+#include "policy/observers/columns.h"
+#include "policy/observers/replayed.h"
 #include "policy/rows.h"
 #include "policy/wrappers.h"
 #include "winnow/error.h"
@@ -16,21 +18,34 @@ namespace {
 
 using attention::Reduction;
 
-ObservePart last_rows(int window, Reduction reduction) {
-  return {fmt::format("{} of the attention of the last {} queries", reduction == Reduction::sum ? "sum" : "maximum",
-                      window),
-          [window, reduction](const LayerPrompt& prompt, int) {
-            const int count = std::min(window, prompt.tokens);
-            return std::vector<attention::Observe>{{{attention::ObservedRows::Kind::last, count, {}}, reduction}};
-          }};
+/// What the observers of the window's queries and of the draft's have seen.
+struct Attention {
+  Seen<attention::Observation> window;
+  Seen<attention::Observation> draft;
+};
+
+ObserverPart<attention::Observation> last_rows(int window, Reduction reduction) {
+  return observe_columns(fmt::format("{} of the attention of the last {} queries",
+                                     reduction == Reduction::sum ? "sum" : "maximum", window),
+                         [window, reduction](const LayerPrompt& prompt, int) {
+                           const int count = std::min(window, prompt.tokens);
+                           return attention::Observe{{attention::ObservedRows::Kind::last, count, {}}, reduction};
+                         });
 }
 
-ScorePart of_both(Reduction reduction, const Pooling& pooling, const std::string& pool) {
+ObserverPart<attention::Observation> draft_of(const Method& drafter, int tokens, Reduction reduction) {
+  return observe_replay(fmt::format("up to {} tokens that {} drafts", tokens, drafter.name),
+                        [tokens, reduction](const LayerPrompt&, int) {
+                          return Replay{{{.drafted = tokens}}, reduction};
+                        });
+}
+
+ScorePart of_both(const Attention& seen, Reduction reduction, const Pooling& pooling, const std::string& pool) {
   const bool sum = reduction == Reduction::sum;
   return {fmt::format("{}-pooled {} of the attention of the window and of the draft", pool, sum ? "sum" : "maximum"),
-          [reduction, pooling, sum](const LayerView& view, const AlwaysKept& always_kept) {
-            Scores scores = reduce_group(view.observations[0], view.shape, sum ? Reduce::sum : Reduce::max);
-            add_rows(scores, *view.replayed, view.shape, {reduction});
+          [seen, reduction, pooling, sum](const LayerView& view, const AlwaysKept& always_kept) {
+            Scores scores = reduce_group(view[seen.window], view.shape, sum ? Reduce::sum : Reduce::max);
+            add_rows(scores, view[seen.draft], view.shape, {reduction});
             pool_evictable(scores, always_kept, pooling);
             return scores;
           }};
@@ -42,12 +57,9 @@ Method drafted_by(const Method& drafter, const Options& options) {
   const Reduction reduction = options.text("rows") == "sum" ? Reduction::sum : Reduction::max;
   const Pooling pooling{pool_from(options.text("pool")), odd_kernel(options), Pad::valid};
   Method method;
-  method.reading.draft = Draft{std::make_shared<const Method>(drafter), tokens};
-  method.reading.observe = last_rows(window, reduction);
-  method.reading.replay = {fmt::format("up to {} tokens that {} drafts", tokens, drafter.name),
-                           [tokens, reduction](const LayerPrompt&, int) {
-                             return Replay{{{.drafted = tokens}}, reduction};
-                           }};
+  method.draft = Draft{std::make_shared<const Method>(drafter), tokens};
+  const Attention seen{method.observers.add(last_rows(window, reduction), {.ranking = true}),
+                       method.observers.add(draft_of(drafter, tokens, reduction), {.ranking = true})};
   method.selection.always_kept = {fmt::format("the last {} tokens", window), [window](const LayerPrompt& prompt, int) {
                                     return AlwaysKept{0, std::min(window, prompt.tokens)};
                                   }};
@@ -56,7 +68,7 @@ Method drafted_by(const Method& drafter, const Options& options) {
                               const int own = std::min(window, prompt.tokens);
                               return least ? std::max(own, least.call(prompt)) : own;
                             }};
-  method.selection.score = of_both(reduction, pooling, options.text("pool"));
+  method.selection.score = of_both(seen, reduction, pooling, options.text("pool"));
   method.schedule = Schedule::once;
   if (drafter.positions == Positions::cache) method.positions = Positions::cache;
   return method;
@@ -85,7 +97,7 @@ Wrapper lookahead() {
                   {"rows", Option::Choice{"sum", {"sum", "max"}},
                    "what is done over the queries, and over the query heads of one KV head"}},
       .apply = [](const Method& inner, const Options& options) {
-        if (inner.reading.draft) {
+        if (inner.draft) {
           throw UsageError(fmt::format(
               "lookahead({0}) is not possible: {0} has a draft already, which needs a pass of its own", inner.name));
         }

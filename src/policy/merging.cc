@@ -35,14 +35,14 @@ std::span<const float> row(const std::vector<float>& rows, std::size_t i, std::s
 
 Vectors vectors_of(const LayerView& view, int head, std::span<const std::int32_t> entries) {
   const auto dim = as_size(view.shape.head_dim);
-  const auto& scratch = *view.scratch;
-  const float magnitude = uneven_magnitude(*view.rope, view.shape.head_dim);
+  const auto& scratch = view.scratch;
+  const float magnitude = uneven_magnitude(view.rope, view.shape.head_dim);
   Vectors out{std::vector<float>(entries.size() * dim), std::vector<float>(entries.size() * dim)};
   for (std::size_t i = 0; i < entries.size(); ++i) {
     cache::decode_row(scratch.type(), scratch.keys(head).row(entries[i]), row(out.keys, i, dim));
     cache::decode_row(scratch.type(), scratch.values(head).row(entries[i]), row(out.values, i, dim));
-    view.rope->shift(row(out.keys, i, dim).data(), -static_cast<std::int64_t>(scratch.positions()[entries[i]]));
-    if (magnitude != 1) stretch(*view.rope, 1 / magnitude, row(out.keys, i, dim));
+    view.rope.shift(row(out.keys, i, dim).data(), -static_cast<std::int64_t>(scratch.positions()[entries[i]]));
+    if (magnitude != 1) stretch(view.rope, 1 / magnitude, row(out.keys, i, dim));
   }
   return out;
 }
@@ -68,7 +68,7 @@ std::vector<float> compared_keys(const Merging& how, const LayerView& view, std:
   const auto dim = as_size(view.shape.head_dim);
   if (!how.rotated) return directions(std::move(keys), dim);
   for (std::size_t i = 0; i < entries.size(); ++i) {
-    view.rope->shift(row(keys, i, dim).data(), view.scratch->positions()[entries[i]]);
+    view.rope.shift(row(keys, i, dim).data(), view.scratch.positions()[entries[i]]);
   }
   return directions(std::move(keys), dim);
 }
@@ -258,10 +258,10 @@ void merge_prompt(const Merging& how, const LayerView& view, const Scores& score
     const auto last = vectors_of(view, head, std::span(kept).last(always_kept.recent));
     vectors.keys.insert(vectors.keys.end(), last.keys.begin(), last.keys.end());
     vectors.values.insert(vectors.values.end(), last.values.begin(), last.values.end());
-    const float magnitude = uneven_magnitude(*view.rope, view.shape.head_dim);
+    const float magnitude = uneven_magnitude(view.rope, view.shape.head_dim);
     const auto dim = as_size(view.shape.head_dim);
     for (std::size_t i = 0; magnitude != 1 && i < kept.size(); ++i)
-      stretch(*view.rope, magnitude, row(vectors.keys, i, dim));
+      stretch(view.rope, magnitude, row(vectors.keys, i, dim));
     plan.keys[h] = std::move(vectors.keys);
     plan.values[h] = std::move(vectors.values);
     if (how.merged == Merged::as_entry) plan.merged_entries[h] = classes.merged_entries();

@@ -28,12 +28,16 @@ std::string schedule_text(const policy::Method& method) {
   return {};
 }
 
+std::string observed(const policy::Method& method) {
+  std::vector<std::string> out;
+  for (const auto& part : method.observers.parts()) out.push_back(part.text);
+  return out.empty() ? "nothing" : fmt::format("{}", fmt::join(out, "; "));
+}
+
 std::vector<PartInfo> parts_of(const policy::Method& method) {
   const auto table = method.selection.over_all_heads ? method.selection.over_all_heads.text : "uniform";
   const auto text = [](const auto& part, const char* none) { return part ? part.text : std::string(none); };
-  return {{"observe", text(method.reading.observe, "nothing")},
-          {"replay", text(method.reading.replay, "nothing")},
-          {"query rows", text(method.reading.query_rows, "none")},
+  return {{"observe", observed(method)},
           {"score", text(method.selection.score, "none")},
           {"budget over layers", text(method.selection.over_layers, table.c_str())},
           {"budget over heads", text(method.selection.over_heads, table.c_str())},

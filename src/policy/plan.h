@@ -41,12 +41,6 @@ Scores scores_of(const Method& method, const LayerView& view, int budget);
 /// std::logic_error when the part's numbers do not add up.
 std::vector<int> spread_over_model(const Method& method, const LayerView& view, int budget, const Scores& all);
 
-/// Whether a method looks again at a prompt whose entries have been ranked before, at what these carry. Query rows are
-/// recorded in any case; its other parts see nothing then.
-inline bool looks_when_ranked(const Method& method) {
-  return static_cast<bool>(method.lanes.state) && !method.lanes.state_by_scores;
-}
-
 /// plan() by scores that are known.
 cache::KeepPlan plan(const Method& method, const LayerView& view, int budget, const LayerBudget& layer_budget,
                      const Scores& scores);

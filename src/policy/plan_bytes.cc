@@ -34,8 +34,8 @@ std::size_t plan_bytes(const Method& method, const attention::Shape& shape, int 
   const std::size_t vectors =
       method.lanes.merge ? sides * as_size(entries) * as_size(shape.head_dim) * sizeof(float) : 0;
   const std::size_t merged = vectors + merge_bytes(method, shape, tokens, entries);
-  const std::size_t lengths = method.selection.output_lengths ? scores : 0;  // of a KV head's query heads, the mean
-  return scores + std::max({columns + merged, ranking, lengths, scoring});
+  const std::size_t selecting = method.selection.select_bytes ? method.selection.select_bytes(prompt) : 0;
+  return scores + std::max({columns + merged, ranking, selecting, scoring});
 }
 
 }  // namespace winnow::policy

@@ -17,6 +17,7 @@
 #include "base/rope.h"
 #include "cache/keep_plan.h"
 #include "cache/scratch.h"
+#include "policy/observers/query_rows.h"
 
 namespace winnow::policy {
 
@@ -69,8 +70,15 @@ struct Read {
 /// The values of one KV head.
 class HeadFit {
  public:
-  HeadFit(const Fit& fit, const LayerView& view, int head, const cache::KeepPlan& plan)
-      : fit_(fit), view_(view), head_(head), dim_(as_size(view.shape.head_dim)), keys_(0, dim_), values_(0, dim_) {
+  HeadFit(const Fit& fit, const LayerView& view, const attention::QueryRows& queries, int head,
+          const cache::KeepPlan& plan)
+      : fit_(fit),
+        view_(view),
+        queries_(queries),
+        head_(head),
+        dim_(as_size(view.shape.head_dim)),
+        keys_(0, dim_),
+        values_(0, dim_) {
     add_kept(plan);
     kept_ = values_.rows();
     add_recent();
@@ -90,9 +98,9 @@ class HeadFit {
   }
 
  private:
-  std::span<const std::int32_t> positions() const { return view_.scratch->positions(); }
+  std::span<const std::int32_t> positions() const { return view_.scratch.positions(); }
   // Rows are those of one query after the other, each of all query heads of the group.
-  std::size_t rows() const { return as_size(view_.query_rows->size()) * as_size(view_.shape.group()); }
+  std::size_t rows() const { return as_size(queries_.size()) * as_size(view_.shape.group()); }
   int row_of(std::size_t i) const { return static_cast<int>(i) / view_.shape.group(); }
   int query_head_of(std::size_t i) const {
     return head_ * view_.shape.group() + static_cast<int>(i) % view_.shape.group();
@@ -132,14 +140,14 @@ class HeadFit {
   /// A key that is stored before RoPE, as a row has it.
   void rotate(std::span<const float> key, float scale, std::int32_t row, std::span<float> out) const {
     for (std::size_t c = 0; c < dim_; ++c) out[c] = scale * key[c];
-    view_.rope->shift(out.data(), positions()[as_size(row)]);
+    view_.rope.shift(out.data(), positions()[as_size(row)]);
   }
 
   /// Tokens near the queries that are not kept.
   void add_recent() {
     std::vector<bool> is_there(as_size(view_.tokens()));
     for (const auto& read : reads_) is_there[as_size(read.row)] = true;
-    const int first = view_.query_rows->size() > 0 ? view_.query_rows->row(0) : view_.tokens();
+    const int first = queries_.size() > 0 ? queries_.row(0) : view_.tokens();
     std::vector<float> vector(dim_);
     for (int j = std::max(0, first - fit_.recent + 1); fit_.recent > 0 && j < view_.tokens(); ++j) {
       if (is_there[as_size(j)]) continue;
@@ -156,7 +164,7 @@ class HeadFit {
     for (std::size_t i = 0; i < rows(); ++i) std::copy_n(probabilities.row(i).begin(), kept_, on_kept.row(i).begin());
     Matrix out = products(probabilities, transposed(values_));
     for (std::size_t i = 0; i < rows(); ++i) {
-      const auto full = view_.query_rows->output(row_of(i), query_head_of(i));
+      const auto full = queries_.output(row_of(i), query_head_of(i));
       for (std::size_t c = 0; c < dim_; ++c) out.row(i)[c] = full[c] - out.row(i)[c];
     }
     return out;
@@ -166,7 +174,7 @@ class HeadFit {
   Matrix attended() const {
     Matrix queries(0, dim_);
     for (std::size_t i = 0; i < rows(); ++i) {
-      const auto query = view_.query_rows->query(row_of(i), query_head_of(i));
+      const auto query = queries_.query(row_of(i), query_head_of(i));
       queries.all.insert(queries.all.end(), query.begin(), query.end());
     }
     Matrix logits = products(queries, keys_);
@@ -176,7 +184,7 @@ class HeadFit {
   }
 
   void softmax(std::size_t i, std::span<float> logits, std::span<float> out) const {
-    const int row = view_.query_rows->row(row_of(i));
+    const int row = queries_.row(row_of(i));
     const auto sink = view_.shape.sink_of(query_head_of(i));
     float most = sink.empty() ? -std::numeric_limits<float>::infinity() : sink[0];
     for (std::size_t r = 0; r < reads_.size(); ++r) {
@@ -207,6 +215,7 @@ class HeadFit {
 
   const Fit& fit_;
   const LayerView& view_;
+  const attention::QueryRows& queries_;
   int head_;
   std::size_t dim_;
   std::vector<Read> reads_;
@@ -236,20 +245,23 @@ std::vector<Option> refit_options() {
 
 void refit_values(Method& method, const Options& options) {
   const Fit fit{options.integer("rows"), options.integer("recent"), options.number("lambda")};
-  method.reading.query_rows = {
-      fmt::format("the last {}", fit.rows), [fit](const LayerPrompt& prompt, int) {
-        return attention::ObservedRows{attention::ObservedRows::Kind::last, std::min(fit.rows, prompt.tokens), {}};
-      }};
+  const auto queries = method.observers.add(
+      observe_rows(fmt::format("the last {}", fit.rows),
+                   [fit](const LayerPrompt& prompt) {
+                     const int count = std::min(fit.rows, prompt.tokens);
+                     return attention::ObservedRows{attention::ObservedRows::Kind::last, count, {}};
+                   }),
+      {.keeping = true});
   const MergePart before = method.lanes.merge;
-  method.lanes.merge = {
-      (before ? before.text + ", then " : "") + "values that give the last queries their outputs",
-      [fit, before](const LayerView& view, const Scores& scores, const AlwaysKept& always_kept, cache::KeepPlan& plan) {
-        if (before) before.call(view, scores, always_kept, plan);
-        if (view.query_rows == nullptr) return;
-        plan.values.resize(plan.heads.size());
-        for (int head = 0; head < view.shape.kv_heads; ++head)
-          plan.values[as_size(head)] = HeadFit(fit, view, head, plan).fitted();
-      }};
+  method.lanes.merge = {(before ? before.text + ", then " : "") + "values that give the last queries their outputs",
+                        [fit, before, queries](const LayerView& view, const Scores& scores,
+                                               const AlwaysKept& always_kept, cache::KeepPlan& plan) {
+                          if (before) before.call(view, scores, always_kept, plan);
+                          if (view[queries].size() == 0) return;
+                          plan.values.resize(plan.heads.size());
+                          for (int head = 0; head < view.shape.kv_heads; ++head)
+                            plan.values[as_size(head)] = HeadFit(fit, view, view[queries], head, plan).fitted();
+                        }};
   method.lanes.merge_bytes = [fit, merged = method.lanes.merged_entries](const LayerPrompt& prompt, int entries) {
     return fit_bytes(fit, prompt, (1 + merged) * entries);
   };

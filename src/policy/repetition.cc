@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "policy/observers/replayed.h"
 #include "policy/pieces.h"
 #include "policy/rows.h"
 
@@ -41,17 +42,18 @@ double weight_of_repetition(int budget, int tokens, double even) {
   return weight < kLeast ? 0 : std::min(1.0, weight);
 }
 
-ScorePart joined(const ScorePart& score, const std::optional<Pieces>& pieces, double even) {
+ScorePart joined(const ScorePart& score, const std::optional<Pieces>& pieces, Seen<attention::Observation> repeated,
+                 double even) {
   const std::string own = pieces ? score.text + "; " + pieces->divide.text : score.text;
   return {fmt::format("{}; or, if that is more, the largest attention from the repetition times (share of the "
                       "budget / {})^3, at most 1",
                       own, even),
-          [score, pieces, even](const LayerView& view, const AlwaysKept& always_kept) {
+          [score, pieces, repeated, even](const LayerView& view, const AlwaysKept& always_kept) {
             Scores out = score.call(view, always_kept);
             if (pieces) out = of_pieces(pieces->divide, view, std::move(out), always_kept);
-            if (!view.replayed) return out;
             const double weight = weight_of_repetition(view.budget, view.tokens(), even);
-            add_rows(out, *view.replayed, view.shape, {attention::Reduction::max, weight});
+            if (weight == 0) return out;
+            add_rows(out, view[repeated], view.shape, {attention::Reduction::max, weight});
             return out;
           }};
 }
@@ -60,10 +62,16 @@ ScorePart joined(const ScorePart& score, const std::optional<Pieces>& pieces, do
 
 Option repetition_option() { return {"chunk", Option::Integer{2048, 1, 65536}, "tokens that are repeated together"}; }
 
-ReplayPart repetition(const Options& options) {
-  const int chunk = options.integer("chunk");
-  return {fmt::format("the text, in chunks of {} tokens that it is asked to repeat", chunk),
-          [chunk](const LayerPrompt& prompt, int) { return repeated(prompt.tokens, chunk); }};
+std::string repetition_text(const Options& options) {
+  return fmt::format("the text, in chunks of {} tokens that it is asked to repeat", options.integer("chunk"));
+}
+
+std::function<Replay(const LayerPrompt&, int budget)> repetition(const Options& options, attention::RowScale scale) {
+  return [chunk = options.integer("chunk"), scale](const LayerPrompt& prompt, int) {
+    Replay out = repeated(prompt.tokens, chunk);
+    out.scale = scale;
+    return out;
+  };
 }
 
 std::vector<Option> joined_repetition_options() {
@@ -76,13 +84,14 @@ std::vector<Option> joined_repetition_options() {
 void join_repetition(Method& method, const Options& options) {
   auto& selection = method.selection;
   const double even = options.number("even");
-  const ReplayPart all = repetition(options);
-  method.reading.replay = {all.text + ", where the budget can hold it",
-                           [all, even](const LayerPrompt& prompt, int budget) {
-                             const double weight = weight_of_repetition(budget, prompt.tokens, even);
-                             return weight > 0 ? all.call(prompt, budget) : Replay{};
-                           }};
-  selection.score = joined(selection.score, selection.pieces, even);
+  const auto all = repetition(options, attention::RowScale::one);
+  const auto repeated = method.observers.add(
+      observe_replay(repetition_text(options) + ", where the budget can hold it",
+                     [all, even](const LayerPrompt& prompt, int budget) {
+                       return weight_of_repetition(budget, prompt.tokens, even) > 0 ? all(prompt, budget) : Replay{};
+                     }),
+      {.ranking = true});
+  selection.score = joined(selection.score, selection.pieces, repeated, even);
   if (!selection.pieces) return;
   selection.pieces.reset();
   selection.select = {};

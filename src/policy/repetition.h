@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
+#include <string>
 #include <vector>
 
 #include "winnow/policy/method.h"
@@ -13,10 +15,12 @@ namespace winnow::policy {
 /// How many tokens are repeated together: `chunk`.
 Option repetition_option();
 
-/// Lets the prompt be repeated, chunk by chunk. Each chunk is the reply to a request. Those after the first are told by
-/// the tokens before them. Recorded is the largest attention that a token gets from the request for its chunk and from
-/// the reply. `options` has the one of repetition_option().
-ReplayPart repetition(const Options& options);
+/// The prompt, repeated chunk by chunk. Each chunk is the reply to a request. Those after the first are told by the
+/// tokens before them. Recorded is the largest attention that a token gets from the request for its chunk and from the
+/// reply. `options` has the one of repetition_option().
+std::function<Replay(const LayerPrompt&, int budget)> repetition(const Options& options, attention::RowScale scale);
+/// What `winnow methods` says of it.
+std::string repetition_text(const Options& options);
 
 /// winnow's own: kvzip(X).
 ///   even   share of the prompt from which on the repetition counts as much as X's scores

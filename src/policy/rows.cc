@@ -48,8 +48,8 @@ void add_rows(Scores& scores, const attention::Observation& more, const attentio
   }
 }
 
-Method ranked_by(std::string text, int sinks, std::function<Scores(const LayerView&, const AlwaysKept&)> score) {
-  Method method;
+void rank_by(Method& method, std::string text, int sinks,
+             std::function<Scores(const LayerView&, const AlwaysKept&)> score) {
   method.selection.always_kept = {sinks == 0 ? "nothing" : "the first " + std::to_string(sinks) + " tokens",
                                   [sinks](const LayerPrompt& prompt, int) {
                                     return AlwaysKept{std::min(sinks, prompt.tokens), 0};
@@ -58,7 +58,6 @@ Method ranked_by(std::string text, int sinks, std::function<Scores(const LayerVi
                             [sinks](const LayerPrompt& prompt) { return std::min(sinks, prompt.tokens); }};
   method.selection.score = {std::move(text), std::move(score)};
   method.schedule = Schedule::once;
-  return method;
 }
 
 }  // namespace winnow::policy

@@ -30,12 +30,12 @@ void stretch(const Rope& rope, float by, std::span<float> key);
 /// for_each_row() over the keys of a head of a prompt, without an uneven magnitude.
 template <class Each>
 void for_each_key(const LayerView& view, int head, const Each& each) {
-  const float magnitude = uneven_magnitude(*view.rope, view.shape.head_dim);
+  const float magnitude = uneven_magnitude(view.rope, view.shape.head_dim);
   std::vector<float> key(view.shape.head_dim);
-  for_each_row(view.scratch->keys(head), [&](int j, std::span<const float> row) {
+  for_each_row(view.scratch.keys(head), [&](int j, std::span<const float> row) {
     if (magnitude == 1) return each(j, row);
     std::copy(row.begin(), row.end(), key.begin());
-    stretch(*view.rope, 1 / magnitude, key);
+    stretch(view.rope, 1 / magnitude, key);
     each(j, std::span<const float>(key));
   });
 }
@@ -56,8 +56,8 @@ struct Join {
 /// statistic that is no number makes a score that is none.
 void add_rows(Scores& scores, const attention::Observation& more, const attention::Shape& shape, const Join& join);
 
-/// A method that ranks entries by their own rows once, when the prompt has been read, and always keeps the first
-/// `sinks`.
-Method ranked_by(std::string text, int sinks, std::function<Scores(const LayerView&, const AlwaysKept&)> score);
+/// Makes a method rank entries once, when the prompt has been read, and always keep the first `sinks`.
+void rank_by(Method& method, std::string text, int sinks,
+             std::function<Scores(const LayerView&, const AlwaysKept&)> score);
 
 }  // namespace winnow::policy

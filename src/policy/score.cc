@@ -36,31 +36,6 @@ Scores reduced(const QueryHeads& of_query_heads, const attention::Shape& shape, 
 
 }  // namespace
 
-ObservePart observe_last(int count) {
-  return {count == 1 ? "attention of the last query"
-                     : "sum of the attention of the last " + std::to_string(count) + " queries",
-          [count](const LayerPrompt&, int) {
-            return std::vector<attention::Observe>{
-                {{attention::ObservedRows::Kind::last, count, {}}, attention::Reduction::sum}};
-          }};
-}
-
-ObservePart observe_all() {
-  return {"sum of the attention of all queries", [](const LayerPrompt&, int) {
-            return std::vector<attention::Observe>{
-                {{attention::ObservedRows::Kind::all, 0, {}}, attention::Reduction::sum}};
-          }};
-}
-
-ObservePart observe_tiles(const attention::Tiles& tiles) {
-  return {"sum of the attention of all queries to the " + std::to_string(tiles.length) + " tokens of their tile",
-          [tiles](const LayerPrompt&, int) {
-            attention::Observe what{{attention::ObservedRows::Kind::all, 0, {}}, attention::Reduction::sum};
-            what.tiles = tiles;
-            return std::vector<attention::Observe>{what};
-          }};
-}
-
 Reduce reduce_from(const std::string& name) {
   return name == "mean" ? Reduce::mean : name == "max" ? Reduce::max : Reduce::sum;
 }

@@ -32,7 +32,7 @@ SequenceLayer::SequenceLayer(const SequenceLayer& other, MemoryAccount& account)
 SequenceLayer SequenceLayer::clone(MemoryAccount& account) const { return {*this, account}; }
 
 void SequenceLayer::commit(const cache::KeepPlan& plan, const LayerView& view) {
-  lanes_.commit(plan, *view.scratch);
+  lanes_.commit(plan, view.scratch);
   for (int head = 0; head < lanes_.shape().kv_heads; ++head)
     limit_.push_back(plan.keeps_all() ? budget_.mean : lanes_.length(head));
   summarize();

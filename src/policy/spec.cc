@@ -156,16 +156,8 @@ std::vector<Spec> Spec::parse_list(std::string_view text) {
 }
 
 Spec Spec::drafter() const {
-  const auto& drafter = *method_->reading.draft->drafter;
+  const auto& drafter = *method_->draft->drafter;
   return {drafter, drafter.name, drafter.name};
-}
-
-Spec Spec::without_reading() const {
-  if (policy::looks_when_ranked(*method_)) return *this;
-  policy::Method method = *method_;
-  method.reading = {};
-  method.reading.query_rows = method_->reading.query_rows;
-  return {std::move(method), canonical_, full_};
 }
 
 std::string Spec::print() const { return canonical_; }

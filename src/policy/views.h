@@ -28,9 +28,9 @@ struct StepView {
   int end_head = 0;
   const float* probabilities = nullptr;
   int stride = 0;
-  int number = 0;  ///< as LayerView::number
-  const Rope* rope = nullptr;
-  const QueryStatistics* query_statistics = nullptr;  ///< as LayerView::query_statistics
+  int number;  ///< as LayerView::number
+  const Rope& rope;
+  const LayerCalibration& calibration;
 
   /// Attention probabilities of one query head over its KV head's lane, by slot, then over the merged entries.
   std::span<const float> attention(int query_head) const {

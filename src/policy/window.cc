@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "policy/observers/columns.h"
 #include "winnow/policy/score.h"
 
 namespace winnow::policy {
@@ -101,9 +102,10 @@ Method window_method(const Options& options) {
   const Reduce gqa = reduce_from(options.text("gqa"));
   const Pooling pooling{pool_from(options.text("pool")), odd_kernel(options), pad_from(options.text("pad"))};
   Method method;
-  method.reading.observe = {rows.text(), [rows](const LayerPrompt& prompt, int budget) {
-                              return std::vector<attention::Observe>{rows.observe(prompt, budget)};
-                            }};
+  const auto attention = method.observers.add(
+      observe_columns(rows.text(),
+                      [rows](const LayerPrompt& prompt, int budget) { return rows.observe(prompt, budget); }),
+      {.ranking = true});
   method.selection.always_kept = {window.text("tokens"), [window](const LayerPrompt& prompt, int budget) {
                                     return AlwaysKept{0, std::min(window.kept(prompt, budget), prompt.tokens)};
                                   }};
@@ -111,8 +113,8 @@ Method window_method(const Options& options) {
       "the window", [window](const LayerPrompt& prompt) { return std::min(window.least(prompt), prompt.tokens); }};
   method.selection.score = {
       fmt::format("{}-pooled attention of the window, {} over the group", options.text("pool"), options.text("gqa")),
-      [gqa, pooling](const LayerView& view, const AlwaysKept& always_kept) {
-        Scores scores = reduce_group(view.observations[0], view.shape, gqa);
+      [attention, gqa, pooling](const LayerView& view, const AlwaysKept& always_kept) {
+        Scores scores = reduce_group(view[attention], view.shape, gqa);
         pool_evictable(scores, always_kept, pooling);
         return scores;
       }};

@@ -11,6 +11,8 @@
 #include "policy/chunks.h"
 #include "policy/critical.h"
 #include "policy/decoding.h"
+#include "policy/observers/query_rows.h"
+#include "policy/observers/replayed.h"
 #include "policy/pages.h"
 #include "policy/pieces.h"
 #include "policy/refit.h"
@@ -82,7 +84,7 @@ std::vector<Option> shared_by_need() {
 /// Lets the heads of all layers share, by scores that a first pass has made of each layer alone.
 void share_over_model(Method& method) {
   if (method.selection.over_layers) refuse("ada", method, "its layers share the budget as a pyramid already");
-  if (method.reading.draft) refuse("ada", method, "over=model and its draft need a pass each");
+  if (method.draft) refuse("ada", method, "over=model and its draft need a pass each");
   method.selection.heads_of_all_layers = true;
   method.selection.over_heads.text += ", of all layers together";
 }
@@ -175,7 +177,7 @@ Wrapper critical() {
         if (inner.selection.signed_scores)
           refuse("critical", inner, "its scores may be negative, so that they cannot be multiplied by lengths");
         Method out = inner;
-        choose_critical(out.selection, options);
+        choose_critical(out, options);
         return out;
       }};
 }
@@ -187,7 +189,7 @@ Wrapper refit() {
           .options = refit_options(),
           .apply = [](const Method& inner, const Options& options) {
             if (!inner.evicts()) refuse("refit", inner, "nothing is evicted");
-            if (inner.reading.query_rows) refuse("refit", inner, "its values are fitted already");
+            if (inner.observers.has(kQueryRows)) refuse("refit", inner, "its values are fitted already");
             if (inner.positions == Positions::cache)
               refuse("refit", inner,
                      "positions=cache turns keys to ranks, and values are fitted to keys at their places in the text");
@@ -226,7 +228,7 @@ Wrapper kvzip() {
           .apply = [](const Method& inner, const Options& options) {
             const auto& selection = inner.selection;
             check("kvzip", inner);
-            if (inner.reading.replay) refuse("kvzip", inner, "it reads tokens again after the prompt already");
+            if (inner.observers.has(kReplay)) refuse("kvzip", inner, "it reads tokens again after the prompt already");
             if (inner.one_set_per_layer) refuse("kvzip", inner, kOneSet);
             if (inner.lanes.state && !inner.lanes.state_by_scores)
               refuse("kvzip", inner, "what it evicts by while decoding does not know the repetition");

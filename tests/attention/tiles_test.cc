@@ -52,16 +52,10 @@ struct Prompt {
   std::vector<std::vector<float>> keys;
 };
 
-Observe of(const Tiles& tiles) {
-  Observe what{{ObservedRows::Kind::all, 0, {}}, Reduction::sum};
-  what.tiles = tiles;
-  return what;
-}
-
 /// [H_q][n], in chunks of so many rows, by a team.
 Observation measured(const Prompt& prompt, const Tiles& tiles, int chunk, int team) {
-  Observation out(of(tiles), kQueryHeads, prompt.n);
-  TileAttention attention(out, kDim);
+  Observation out({}, kQueryHeads, prompt.n);
+  TileAttention attention(out, tiles, kDim);
   for (int first = 0; first < prompt.n; first += chunk) {
     const int rows = std::min(chunk, prompt.n - first);
     for (int i = 0; i < team; ++i)

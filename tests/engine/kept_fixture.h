@@ -15,6 +15,7 @@
 #include "engine/model_impl.h"
 #include "engine/sequence.h"
 #include "network/network.h"
+#include "policy/observers/query_rows.h"
 #include "support/cache_options.h"
 #include "support/rounding.h"
 #include "support/some_calibration.h"
@@ -79,8 +80,7 @@ inline const std::vector<std::int32_t>& recorded_rows() {
   return rows;
 }
 
-inline policy::Scores record(const policy::LayerView& view, const policy::AlwaysKept& /*always_kept*/) {
-  const auto& rows = *view.query_rows;
+inline policy::Scores record(const policy::LayerView& view, const attention::QueryRows& rows) {
   auto& to = recorded()[view.number];
   for (int r = 0; r < rows.size(); ++r) {
     to.rows.push_back(rows.row(r));
@@ -98,14 +98,19 @@ inline void add_recording() {
     policy::add_method(
         {.name = "recording", .summary = "", .paper = "", .options = {}, .build = [](const auto&) {
            policy::Method method;
-           method.reading.query_rows = {
-               "some", [](const policy::LayerPrompt&, int) {
-                 return attention::ObservedRows{attention::ObservedRows::Kind::listed, 0, recorded_rows()};
-               }};
+           const auto some = method.observers.add(
+               policy::observe_rows(
+                   "some",
+                   [](const policy::LayerPrompt&) {
+                     return attention::ObservedRows{attention::ObservedRows::Kind::listed, 0, recorded_rows()};
+                   }),
+               {.ranking = true});
            method.selection.always_kept = {"nothing",
                                            [](const policy::LayerPrompt&, int) { return policy::AlwaysKept{}; }};
            method.selection.least = {"nothing", [](const policy::LayerPrompt&) { return 0; }};
-           method.selection.score = {"none", record};
+           method.selection.score = {"none", [some](const policy::LayerView& view, const policy::AlwaysKept&) {
+                                       return record(view, view[some]);
+                                     }};
            method.schedule = policy::Schedule::once;
            return method;
          }});

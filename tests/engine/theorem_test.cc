@@ -30,15 +30,15 @@ struct Layer {
   std::size_t tokens() const { return attention.front().size(); }
 };
 
-Layer seen(const policy::LayerView& view) {
+Layer seen(const policy::LayerView& view, const attention::Observation& attention) {
   Layer out{view.shape.kv_heads, view.shape.group(), {}, {}};
   for (int h = 0; h < view.shape.query_heads; ++h) {
-    const auto row = view.observations[0].head(h);
+    const auto row = attention.head(h);
     out.attention.emplace_back(row.begin(), row.end());
   }
   std::vector<float> value(z(view.shape.head_dim));
   for (int head = 0; head < view.shape.kv_heads; ++head) {
-    const auto rows = view.scratch->values(head);
+    const auto rows = view.scratch.values(head);
     auto& to = out.values.emplace_back();
     for (int j = 0; j < rows.count; ++j) {
       cache::decode_row(rows.type, rows.row(j), value);
@@ -52,15 +52,15 @@ Layer seen(const policy::LayerView& view) {
 policy::Preset watching(std::vector<Layer>& layers) {
   return {.name = "watching", .summary = "", .paper = "", .options = {}, .build = [&layers](const policy::Options&) {
             policy::Method method;
-            method.reading.observe = policy::observe_last(1);
+            const auto attention = method.observers.add(policy::observe_last(1), {.ranking = true});
             method.selection.always_kept = {"nothing",
                                             [](const policy::LayerPrompt&, int) { return policy::AlwaysKept{}; }};
             method.selection.least = {"nothing", [](const policy::LayerPrompt&) { return 0; }};
-            method.selection.score = {
-                "the last query's attention", [&layers](const policy::LayerView& view, const policy::AlwaysKept&) {
-                  layers.push_back(seen(view));
-                  return policy::reduce_group(view.observations[0], view.shape, policy::Reduce::sum);
-                }};
+            method.selection.score = {"the last query's attention",
+                                      [attention, &layers](const policy::LayerView& view, const policy::AlwaysKept&) {
+                                        layers.push_back(seen(view, view[attention]));
+                                        return policy::reduce_group(view[attention], view.shape, policy::Reduce::sum);
+                                      }};
             method.schedule = policy::Schedule::once;
             return method;
           }};

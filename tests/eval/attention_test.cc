@@ -22,6 +22,7 @@
 #include "eval/group.h"
 #include "eval/runner.h"
 #include "eval/task_data.h"
+#include "policy/observers/columns.h"
 #include "policy/views.h"
 #include "support/refusal.h"
 #include "support/tiny_architectures.h"
@@ -230,16 +231,20 @@ class AttentionTest : public testing::Test {
     registry.presets.push_back(
         {.name = "watching", .summary = "", .paper = "", .options = {}, .build = [&](const policy::Options&) {
            policy::Method method;
-           method.reading.observe = {"", [&](const policy::LayerPrompt&, int) { return asked; }};
+           std::vector<policy::Seen<attention::Observation>> statistics;
+           for (const auto& what : asked) {
+             const auto part = policy::observe_columns("", [what](const policy::LayerPrompt&, int) { return what; });
+             statistics.push_back(method.observers.add(part, {.ranking = true}));
+           }
            method.selection.always_kept = {"", [](const policy::LayerPrompt&, int) { return policy::AlwaysKept{}; }};
            method.selection.least = {"", [](const policy::LayerPrompt&) { return 0; }};
-           method.selection.score = {"", [&](const policy::LayerView& view, const policy::AlwaysKept&) {
+           method.selection.score = {"", [&, statistics](const policy::LayerView& view, const policy::AlwaysKept&) {
                                        Seen& seen = out.emplace_back();
                                        seen.shape = view.shape;
-                                       for (std::size_t i = 0; i < view.observations.size(); ++i) {
+                                       for (const auto one : statistics) {
                                          auto& heads = seen.attention.emplace_back();
                                          for (int h = 0; h < view.shape.query_heads; ++h) {
-                                           const auto row = view.observations[i].head(h);
+                                           const auto row = view[one].head(h);
                                            heads.emplace_back(row.begin(), row.end());
                                          }
                                        }

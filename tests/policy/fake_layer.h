@@ -13,8 +13,10 @@
 #include <utility>
 #include <vector>
 
-#include "attention/tiles.h"
 #include "base/memory.h"
+#include "base/worker.h"
+#include "policy/observers/layer_observers.h"
+#include "policy/observers/output_lengths.h"
 #include "policy/plan.h"
 #include "policy/reference.h"
 #include "policy/sequence_layer.h"
@@ -159,34 +161,38 @@ class FakeLayer {
   /// Shows a method what it has asked to see.
   void look(const policy::Method& method, int budget, int layer, int layers,
             const std::function<void(const policy::LayerView&)>& at) const {
-    std::vector<attention::Observation> seen;
-    if (method.reading.observe) {
-      for (const auto& what : method.reading.observe.call(prompt(), budget)) seen.push_back(observation(what));
-    }
-    attention::QueryMoments moments(kv_heads_ * group_, kDim, rope(), method.reading.query_moments_from);
-    std::vector<std::int32_t> positions(scratch_.positions().begin(), scratch_.positions().end());
-    if (method.reading.query_moments_from >= 0) moments.add(rotated_queries().data(), positions, {0, 1});
-    const bool fits = n_ <= budget;  // then nothing is read again or measured
-    const auto replay =
-        method.reading.replay && !fits ? method.reading.replay.call(prompt(), budget) : policy::Replay();
-    const bool repeats = !replay.passages.empty();
-    const auto replayed = repeats ? observation(replay) : attention::Observation({}, 0, 0);
-    policy::LayerView view{
-        layer, layers, shape(), &scratch_, seen, &moments, &stretched_, repeats ? &replayed : nullptr, layer};
+    const policy::LayerCalibration calibration = this->calibration();
+    const policy::ObservedLayer site{.number = layer,
+                                     .keys_of = layer,
+                                     .readers = 1,
+                                     .prompt = prompt(),
+                                     .shape = shape(),
+                                     .rope = rope(),
+                                     .calibration = calibration,
+                                     .input_dim = n_};
+    const std::vector<std::vector<policy::ObserverRequestPtr>> requests{policy::requests_of(
+        method, {.prompt = prompt(), .budget = budget, .first_layer = prompt()}, policy::Reading::whole)};
+    policy::LayerObservers observers(site, requests);
+    observers.begin_layer(site);
+    show(observers, requests.front());
+    observers.end_layer({layer, scratch_, Projection(*this)});
+    policy::LayerView view{layer, layers, layer, shape(), scratch_, stretched_, calibration};
     view.classes = classes;
     view.question = question;
-    const auto lengths = output_lengths();
     view.budget = budget;
-    if (method.selection.output_lengths && !fits) view.output_lengths = &lengths;
-    const auto rows = query_rows(method, budget);
-    if (method.reading.query_rows) view.query_rows = &rows;
-    policy::Scores predictions(kv_heads_, n_);
-    for (int head = 0; head < kv_heads_; ++head) {
-      for (int j = 0; j < n_; ++j) predictions.head(head)[static_cast<std::size_t>(j)] = predicted(head, j);
-    }
-    if (method.selection.predicted) view.predicted = &predictions;
-    if (method.query_statistics) view.query_statistics = &statistics;
+    view.shown = observers.shown_to(0);
     at(view);
+  }
+
+  /// A calibration whose map finds a token's predictions by a row that is 1 at its number.
+  policy::LayerCalibration calibration() const {
+    policy::LayerCalibration out;
+    for (int head = 0; head < kv_heads_; ++head) {
+      for (int j = 0; j < n_; ++j) out.weights.push_back(predicted(head, j));
+    }
+    out.bias.assign(static_cast<std::size_t>(kv_heads_), 0.0F);
+    out.queries = statistics;
+    return out;
   }
 
   /// What attention gives for rotated_queries(), by the softmax of their products with the keys, [n][H_q][d].
@@ -214,20 +220,39 @@ class FakeLayer {
   }
 
  private:
-  attention::QueryRows query_rows(const policy::Method& method, int budget) const {
-    if (!method.reading.query_rows) return {{}, 0, 0, 0};
-    const int heads = shape().query_heads;
-    attention::QueryRows out(method.reading.query_rows.call(prompt(), budget), n_, heads, kDim);
-    out.begin_layer();
+  /// All rows pass at once.
+  void show(policy::LayerObservers& observers, const std::vector<policy::ObserverRequestPtr>& requests) const {
+    std::vector<float> inputs(static_cast<std::size_t>(n_) * static_cast<std::size_t>(n_));
+    for (int j = 0; j < n_; ++j) inputs[static_cast<std::size_t>(j * n_ + j)] = 1;
     const auto queries = rotated_queries();
     const auto exact = outputs();
     const std::vector<float> rounded(exact.begin(), exact.end());
-    for (int i = 0; i < n_; ++i) out.store(i, queries.data() + i * heads * kDim, rounded.data() + i * heads * kDim);
-    return out;
+    std::vector<policy::Observer*> looking;
+    observers.add_to(looking);
+    for (auto* const observer : looking) {
+      if (observer->needs().inputs) observer->see_inputs({0, n_, n_, inputs.data()}, {0, 1});
+      if (observer->needs().queries) observer->see_rows({0, n_, queries.data(), rounded.data(), scratch_}, {0, 1});
+      for (auto* const columns : observer->columns()) fill(*columns);
+    }
+    for (const auto& request : requests) {
+      if (!request || request->replay() == nullptr || request->replay()->passages.empty()) continue;
+      fill(*request->replay(), *observers.of_replay(*request)->columns().front());
+    }
   }
 
-  policy::OutputLengths output_lengths() const {
-    policy::OutputLengths out{{shape().query_heads, n_}, {shape().query_heads, n_}};
+  /// The projection that output_weight() is.
+  class Projection : public policy::OutputProjection {
+   public:
+    explicit Projection(const FakeLayer& of) : of_(of) {}
+    void lengths(int /*layer*/, const cache::LayerScratch& /*scratch*/, policy::OutputLengths& out) const override {
+      of_.put_output_lengths(out);
+    }
+
+   private:
+    const FakeLayer& of_;
+  };
+
+  void put_output_lengths(policy::OutputLengths& out) const {
     for (int h = 0; h < shape().query_heads; ++h) {
       for (int j = 0; j < n_; ++j) {
         const auto row = token(j);
@@ -244,7 +269,6 @@ class FakeLayer {
         out.euclidean.head(h)[j] = static_cast<float>(std::sqrt(squares));
       }
     }
-    return out;
   }
 
   /// A row of attention, or of the softmax of multiplied logits where that is asked for.
@@ -264,12 +288,8 @@ class FakeLayer {
     to = reduction == attention::Reduction::sum ? to + x : std::max(to, x);
   }
 
-  attention::Observation observation(const attention::Observe& what) const {
-    attention::Observation out(what, kv_heads_ * group_, n_);
-    if (what.tiles) {
-      attention::TileAttention(out, kDim).add(rotated_queries().data(), scratch_, 0, n_, {0, 1});
-      return out;
-    }
+  void fill(attention::Observation& out) const {
+    const auto& what = out.what();
     for (int h = 0; h < kv_heads_ * group_; ++h) {
       for (int i = 0; i < n_; ++i) {
         if (!what.rows.contains(i, n_)) continue;
@@ -279,13 +299,10 @@ class FakeLayer {
           add(what.weight_of(i, n_) * row[j], what.reduction, out.head(h)[j]);
       }
     }
-    return out;
   }
 
   /// The rows of a passage attend like those that follow the prompt; of texts there are none.
-  attention::Observation observation(const policy::Replay& replay) const {
-    const attention::Observe all_rows{{attention::ObservedRows::Kind::all, 0, {}}, replay.reduction};
-    attention::Observation out(all_rows, kv_heads_ * group_, n_);
+  void fill(const policy::Replay& replay, attention::Observation& out) const {
     for (int h = 0; h < kv_heads_ * group_; ++h) {
       for (const auto& passage : replay.passages) {
         for (int j = passage.recorded.begin; j < std::min(n_, passage.recorded.end); ++j) {
@@ -297,7 +314,6 @@ class FakeLayer {
         }
       }
     }
-    return out;
   }
 
   int kv_heads_;
@@ -386,11 +402,11 @@ class FakeDecode {
         row[lanes().length(head) + i] = probability(h, lanes().merged_entries(head).positions()[i]);
       }
     }
+    const auto calibration = layer_.calibration();
     const auto step = [&](int first, int end) {
       if (!spec_.method().decoding.step) return;
       spec_.method().decoding.step.call({0, shape, kept_.lanes(), position_, kept_.terms(), kept_.limit(), first, end,
-                                         probabilities.data(), stride, 0, &layer_.stretched_rope(),
-                                         &layer_.statistics});
+                                         probabilities.data(), stride, 0, layer_.stretched_rope(), calibration});
     };
     if (heads == Heads::together || spec_.method().one_set_per_layer) {
       step(0, shape.kv_heads);

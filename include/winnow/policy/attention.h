@@ -96,8 +96,6 @@ struct Observe {
   /// as many as there are observed rows, above 0; no powers.
   std::vector<float> weight = {};
   RowScale scale = RowScale::one;
-  /// Set: recorded is the attention within tiles, not that of the layer. REQUIRES: all rows, reduction sum.
-  std::optional<Tiles> tiles = {};
 
   /// For an observed row of a prompt of n rows.
   float weight_of(int row, int n) const {

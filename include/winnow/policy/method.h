@@ -13,15 +13,13 @@
 #include "winnow/counted_vector.h"
 #include "winnow/export.h"
 #include "winnow/policy/attention.h"
+#include "winnow/policy/layer.h"
+#include "winnow/policy/observer.h"
 #include "winnow/token_class.h"
 
 namespace winnow {
 
 struct Rope;
-
-namespace attention {
-class QueryMoments;
-}  // namespace attention
 
 namespace cache {
 class LayerLanes;
@@ -40,44 +38,21 @@ namespace winnow::policy {
 
 struct AttendView;
 struct Method;
-struct OutputLengths;
-struct QueryStatistics;
 struct StepView;
-class Scores;
-
-/// Facts about a layer that a part may use before anything has been read.
-struct LayerPrompt {
-  int tokens = 0;
-  int group = 1;     ///< query heads of a KV head
-  int head_dim = 0;  ///< d
-  int kv_heads = 1;
-  int question = 0;  ///< of the tokens, the last ones that are the question; 0: not known
-};
 
 /// Everything that a part may look at when one layer of a prompt is done.
 struct WINNOW_EXPORT LayerView {
   int layer = 0;   ///< among the layers that methods compress: those without a sliding window
   int layers = 0;  ///< of these
-  attention::Shape shape;
-  const cache::LayerScratch* scratch =
-      nullptr;  ///< keys and values of all tokens; positions go on from what came before the prompt
-  attention::Observed observations;                  ///< in the order of ReadingParts::observe
-  const attention::QueryMoments* moments = nullptr;  ///< set for methods that ask for them
-  const Rope* rope = nullptr;
-  const attention::Observation* replayed =
-      nullptr;     ///< of ReadingParts::replay; set for methods that have it when something is evicted
   int number = 0;  ///< among all layers of the model: what is drawn at random depends on it
+  attention::Shape shape;
+  const cache::LayerScratch& scratch;  ///< keys and values of all tokens; positions go on after what came before
+  const Rope& rope;
+  const LayerCalibration& calibration;
   std::span<const TokenClass> classes = {};  ///< of the prompt's tokens, [n]
   int question = 0;                          ///< as LayerPrompt::question
   int budget = 0;  ///< entries per KV head that are kept of a prompt, the mean over all layers; as Terms::budget
-  const OutputLengths* output_lengths = nullptr;  ///< set for methods that ask for them when something is evicted
-  /// Rows of ReadingParts::query_rows; set for methods that have it when something of a prompt is evicted. What is
-  /// compressed later than a prompt, such as a turn of a conversation, has none: its queries have read more than its
-  /// keys.
-  const attention::QueryRows* query_rows = nullptr;
-  /// Scores of each entry that the session's calibration predicts, [H_kv][n]; set for methods that ask for it.
-  const Scores* predicted = nullptr;
-  const QueryStatistics* query_statistics = nullptr;  ///< of the session's calibration; set for methods that ask for it
+  Shown shown = {};
 
   int tokens() const;
   /// Facts about the layer that were known before.
@@ -86,40 +61,11 @@ struct WINNOW_EXPORT LayerView {
   void key(int kv_head, int token, std::span<float> out) const;
   /// The same for the value.
   void value(int kv_head, int token, std::span<float> out) const;
-};
-
-/// One score for each entry of each KV head, [H_kv][n]. The highest are kept.
-class Scores {
- public:
-  Scores(int heads, int n)
-      : heads_(heads), n_(n), values_(static_cast<std::size_t>(heads) * static_cast<std::size_t>(n)) {}
-
-  int heads() const { return heads_; }
-  int size() const { return n_; }
-  /// Scores of one head, [n].
-  std::span<float> head(int h) { return {values_.data() + offset(h), static_cast<std::size_t>(n_)}; }
-  std::span<const float> head(int h) const { return {values_.data() + offset(h), static_cast<std::size_t>(n_)}; }
-
- private:
-  std::size_t offset(int h) const { return static_cast<std::size_t>(h) * static_cast<std::size_t>(n_); }
-
-  int heads_;
-  int n_;
-  CountedVector<float> values_;
-};
-
-/// How long what each query head's part of a layer's output projection makes of the values of its KV head is: lengths
-/// of W_o^(h) v, [H_q][n] each.
-struct OutputLengths {
-  Scores absolute;   ///< the sum of absolute values
-  Scores euclidean;  ///< the root of the sum of squares
-};
-
-/// Statistics of a calibration on the queries of a layer, before RoPE.
-struct QueryStatistics {
-  std::vector<float> mean;          ///< [H_q][d]
-  std::vector<float> mean_lengths;  ///< [H_q][d / 2] of each pair of elements, in the order of Rope::pair()
-  bool operator==(const QueryStatistics&) const = default;
+  /// What one of the method's observers has seen.
+  template <class Result>
+  const Result& operator[](Seen<Result> seen) const {
+    return shown[seen];
+  }
 };
 
 /// Entries that are kept whatever their score: the first `sinks` and the last `recent`.
@@ -173,11 +119,6 @@ using StatePart = Part<std::vector<Scores>(const LayerView&, const Scores&, cons
 using LeastPart = Part<int(const LayerPrompt&)>;
 /// Entries that are always kept when a prompt is cut to B entries.
 using AlwaysKeptPart = Part<AlwaysKept(const LayerPrompt&, int budget)>;
-/// Which queries' attention is recorded.
-using ObservePart = Part<std::vector<attention::Observe>(const LayerPrompt&, int budget)>;
-/// Which queries are recorded as they are, with what attention gave for them. Not called where everything is kept.
-using QueryRowsPart = Part<attention::ObservedRows(const LayerPrompt&, int budget)>;
-
 /// Tokens that are read once more after a prompt, at the positions that follow it, to see what they attend to: `ask`,
 /// the `cue` tokens of the prompt before `first`, `reply`, the prompt's tokens [first, first + count), then those of
 /// the method's draft. They see the prompt and one another, and leave nothing behind. Recorded is the attention that
@@ -188,7 +129,7 @@ struct Passage {
   std::string reply = {};
   int first = 0;
   int count = 0;
-  int drafted = 0;                    ///< at most; REQUIRES: 0 where ReadingParts::draft is empty
+  int drafted = 0;                    ///< at most; REQUIRES: 0 where Method::draft is empty
   attention::KeyRange recorded = {};  ///< by default the whole prompt
 
   bool operator==(const Passage&) const = default;
@@ -203,10 +144,6 @@ struct Replay {
 
   bool operator==(const Replay&) const = default;
 };
-
-/// Passages that are read once more by all layers (the prompt is the first one's) when a prompt is cut to B entries; no
-/// passages: nothing is. Not called where everything is kept.
-using ReplayPart = Part<Replay(const LayerPrompt&, int budget)>;
 
 /// The tokens that another method would generate after the prompt, each the likeliest one. The prompt is then read
 /// twice: first for that method, with the same budget, and once more when the tokens are known and passages repeat
@@ -261,15 +198,6 @@ enum class Positions : std::uint8_t {
   cache,               ///< their ranks in the lane, so that no distance is longer than the lane
 };
 
-/// Parts that act while the prompt is read.
-struct ReadingParts {
-  ObservePart observe;          ///< empty: no attention is recorded
-  QueryRowsPart query_rows;     ///< empty: no query is recorded
-  ReplayPart replay;            ///< empty: nothing is read again
-  std::optional<Draft> draft;   ///< of which passages of the replay repeat tokens; empty: the prompt is read once
-  int query_moments_from = -1;  ///< first token of the prompt whose query enters the moments; negative: none does
-};
-
 /// Parts that act when a layer of the prompt is done, and choose the entries that are kept.
 struct SelectionParts {
   AlwaysKeptPart always_kept;
@@ -287,13 +215,13 @@ struct SelectionParts {
   SelectPart select;                  ///< empty: the best of each head
   DrawPart draw;                      ///< empty: select fills all places
   double drawn_share = 0;             ///< share of the selected places that draw fills
-  bool output_lengths = false;        ///< LayerView has them
-  bool predicted = false;             ///< LayerView has it, and so the session needs a calibration
-  bool two_stages = false;            ///< select fills a part of the places by another score
-  bool signed_scores = false;         ///< scores may be negative, and so are not to be multiplied
-  bool turns_keys = false;            ///< scores look at keys before RoPE
-  std::optional<Pieces> pieces;       ///< set where select takes whole pieces
-  std::string fixed;                  ///< why wrappers cannot change what is selected; empty: they can
+  /// Bytes that select has in use at its peak, beside what it returns; empty: hardly any.
+  std::function<std::size_t(const LayerPrompt&)> select_bytes;
+  bool two_stages = false;       ///< select fills a part of the places by another score
+  bool signed_scores = false;    ///< scores may be negative, and so are not to be multiplied
+  bool turns = false;            ///< scores look at keys or queries before RoPE
+  std::optional<Pieces> pieces;  ///< set where select takes whole pieces
+  std::string fixed;             ///< why wrappers cannot change what is selected; empty: they can
 };
 
 /// Data that the lanes hold of the selected entries, and beside them.
@@ -305,8 +233,7 @@ struct LaneParts {
                               ///< the budget
   std::vector<std::string> columns;  ///< names of the f32 values that each entry carries
   StatePart state;                   ///< what the columns begin with; empty: 0
-  bool state_by_scores = false;      ///< state needs nothing but scores, those of pieces where the method keeps them:
-                                     ///< a second pass observes nothing for it
+  bool state_by_scores = false;      ///< state is made of scores alone, those of pieces where the method keeps them
   int summary_rows = 0;              ///< rows of d floats that are stored for each block
   int summary_block = 16;            ///< entries that a block has at least
   SummarizePart summarize;           ///< REQUIRES: set where summary_rows is
@@ -331,10 +258,12 @@ struct Method {
   Schedule schedule = Schedule::keep;
   Positions positions = Positions::absolute;
   bool one_set_per_layer = false;  ///< all heads of a layer keep the same entries, at every step
-  bool query_statistics = false;   ///< its views have them, and so the session needs a calibration
+  bool needs_calibration = false;  ///< of the model, by the session
   bool retrieves = false;          ///< each query chooses what it reads: a budget's worth of all entries, or a share
                                    ///< of those that are kept
-  ReadingParts reading;
+  Observers observers;
+  /// What passages of its replays repeat; empty: the prompt is read once.
+  std::optional<Draft> draft;
   SelectionParts selection;
   LaneParts lanes;
   DecodingParts decoding;
@@ -344,8 +273,6 @@ struct Method {
   bool evicts() const { return schedule != Schedule::keep; }
   /// Whether the method needs `--budget`.
   bool needs_budget() const { return evicts() || retrieves; }
-  /// Whether it needs a session with a calibration of the model.
-  bool needs_calibration() const { return selection.predicted || decoding.predicted_column >= 0 || query_statistics; }
 };
 
 }  // namespace winnow::policy

@@ -13,10 +13,8 @@
 namespace winnow::policy {
 
 /// Sums of the attention of the last `count` queries, or of all.
-WINNOW_EXPORT ObservePart observe_last(int count);
-WINNOW_EXPORT ObservePart observe_all();
-/// Sums of the attention within tiles.
-WINNOW_EXPORT ObservePart observe_tiles(const attention::Tiles& tiles);
+WINNOW_EXPORT ObserverPart<attention::Observation> observe_last(int count);
+WINNOW_EXPORT ObserverPart<attention::Observation> observe_all();
 
 enum class Reduce : std::uint8_t { mean, max, sum };
 enum class Pool : std::uint8_t { mean, max };

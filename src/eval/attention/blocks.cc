@@ -23,7 +23,7 @@ using documents::BlockAttention;
 std::size_t class_of(std::size_t distance) { return static_cast<std::size_t>(std::bit_width(distance)) - 1; }
 
 documents::SeenLayer seen(const ObservedLayer& layer) {
-  return {layer.view.shape, layer.view.scratch, layer.queries, layer.logsums, layer.sums, layer.diagonal};
+  return {layer.view.shape, &layer.view.scratch, layer.queries, layer.logsums, layer.sums, layer.diagonal};
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include <numeric>
 
 #include "base/check_memory.h"
+#include "engine/layer_record.h"
 #include "engine/layers.h"
 #include "engine/prefill.h"
 #include "engine/session_impl.h"
@@ -20,47 +21,20 @@ namespace winnow::eval {
 
 namespace {
 
-/// Keeps the queries of the layer that is being read, and sums of their attention.
-class Watcher : public engine::PromptWatcher {
+/// Shows each layer without a window.
+class Showing : public engine::LayerRecord {
  public:
-  Watcher(Session::Impl& session, int tokens, const std::function<void(const ObservedLayer&)>& look)
-      : hparams_(session.hparams),
-        look_(look),
-        queries_(session.account, query_bytes(hparams_, tokens), "one layer's queries"),
-        logsums_(as_size(tokens) * as_size(engine::most_heads(hparams_).query)),
-        sums_({{attention::ObservedRows::Kind::all, 0, {}}, attention::Reduction::sum}, 0, tokens),
-        diagonal_({{attention::ObservedRows::Kind::band, 0, {}}, attention::Reduction::sum}, 0, tokens) {}
+  Showing(Session::Impl& session, int tokens, const std::function<void(const ObservedLayer&)>& look)
+      : LayerRecord(session.hparams, session.account, tokens), hparams_(session.hparams), look_(look) {}
 
-  engine::Watchers begin_layer(int layer) override {
-    if (hparams_.layer(layer).window > 0) return {};
-    sums_.begin_layer(hparams_.layer(layer).n_head);
-    diagonal_.begin_layer(hparams_.layer(layer).n_head);
-    return {{&sums_, &diagonal_}, {}, {}, {queries_.as<float>().data(), logsums_.data()}};
-  }
-
-  void end_layer(int layer, const cache::LayerScratch& scratch) override {
-    if (hparams_.layer(layer).window > 0) return;
-    look_({engine::view_of(hparams_, layer, scratch), queries_.as<float>(), logsums_, &sums_, &diagonal_});
-  }
-
-  static std::size_t bytes(const model::Hparams& hparams, int tokens) {
-    const auto sums = as_size(tokens) * as_size(engine::most_heads(hparams).query) * sizeof(float);
-    return query_bytes(hparams, tokens) + 3 * sums;
+  void end_layer(const policy::EndedLayer& layer) override {
+    if (hparams_.layer(layer.number).window > 0) return;
+    look_({engine::view_of(hparams_, layer.number, layer.scratch), queries(), log_sums(), &sums(), &diagonal()});
   }
 
  private:
-  static std::size_t query_bytes(const model::Hparams& hparams, int tokens) {
-    std::size_t most = 0;
-    for (const auto& kind : hparams.kinds) most = std::max(most, as_size(kind.n_head) * as_size(kind.head_dim));
-    return as_size(tokens) * most * sizeof(float);
-  }
-
   const model::Hparams& hparams_;
   const std::function<void(const ObservedLayer&)>& look_;
-  Buffer queries_;                ///< [N][H_q][d]
-  CountedVector<float> logsums_;  ///< [N][H_q]
-  attention::Observation sums_;
-  attention::Observation diagonal_;
 };
 
 void check_layers(const model::Hparams& hparams) {
@@ -85,13 +59,13 @@ void observe(Session& session, std::span<const Token> tokens, const std::functio
   impl.check(tokens);
   const int count = static_cast<int>(tokens.size());
   const CacheOptions full;
-  const auto need = impl.prefill_bytes(count, std::span(&full, 1)) + Watcher::bytes(impl.hparams, count);
+  const auto need = impl.prefill_bytes(count, std::span(&full, 1)) + engine::LayerRecord::bytes(impl.hparams, count);
   check_memory(need, fmt::format("observing the attention of {} tokens", count));
   const CountingScope counting(impl.account);
   const Session::Impl::Stops stopping(impl);
-  Watcher watcher(impl, count, look);
+  Showing showing(impl, count, look);
   auto context = impl.prefill_context(impl.begin_pass(tokens.size(), need));
-  context.watcher = &watcher;
+  context.observer = &showing;
   engine::Prefill(std::move(context), tokens, full).run();
 }
 
@@ -104,8 +78,8 @@ std::vector<float> decoded(const cache::Rows& rows) {
 HeadAttention::HeadAttention(const ObservedLayer& layer, int kv_head)
     : layer_(layer),
       dim_(as_size(layer.view.shape.head_dim)),
-      keys_(decoded(layer.view.scratch->keys(kv_head)), layer.view.shape.head_dim),
-      values_(decoded(layer.view.scratch->values(kv_head))) {}
+      keys_(decoded(layer.view.scratch.keys(kv_head)), layer.view.shape.head_dim),
+      values_(decoded(layer.view.scratch.values(kv_head))) {}
 
 std::vector<double> HeadAttention::row(int query_head, int token, double gain) const {
   std::vector<float> products(as_size(keys_.stride()));

@@ -67,13 +67,13 @@ struct Repetition {
 
 std::vector<float> unrotated_keys(const ObservedLayer& layer, int kv_head) {
   const auto& view = layer.view;
-  const float magnitude = policy::uneven_magnitude(*view.rope, view.shape.head_dim);
-  auto out = decoded(view.scratch->keys(kv_head));
+  const float magnitude = policy::uneven_magnitude(view.rope, view.shape.head_dim);
+  auto out = decoded(view.scratch.keys(kv_head));
   const auto dim = as_size(view.shape.head_dim);
   for (int j = 0; j < layer.tokens(); ++j) {
     const auto key = std::span(out).subspan(as_size(j) * dim, dim);
-    view.rope->shift(key.data(), -static_cast<std::int64_t>(view.scratch->positions()[as_size(j)]));
-    if (magnitude != 1) policy::stretch(*view.rope, 1 / magnitude, key);
+    view.rope.shift(key.data(), -static_cast<std::int64_t>(view.scratch.positions()[as_size(j)]));
+    if (magnitude != 1) policy::stretch(view.rope, 1 / magnitude, key);
   }
   return out;
 }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "policy/methods/presets.h"
+#include "policy/observers/columns.h"
 #include "policy/rows.h"
 #include "policy/step.h"
 #include "winnow/policy/score.h"
@@ -50,13 +51,13 @@ struct Switches {
   int always_kept(int budget) const { return std::min(recent, budget / 2); }
 };
 
-std::vector<attention::Observe> observe(const Switches& s, const LayerPrompt& prompt, int budget) {
+attention::Observe observe(const Switches& s, const LayerPrompt& prompt, int budget) {
   const int rows = s.all_rows ? prompt.tokens : std::min(std::max(1, s.always_kept(budget)), prompt.tokens);
   attention::Observe what{{attention::ObservedRows::Kind::last, rows, {}}, attention::Reduction::sum, {}};
   for (int i = prompt.tokens - rows; i < prompt.tokens; ++i)
     what.power.push_back(static_cast<float>(step_gain(s.gain, i + 1, budget, prompt.head_dim)));
   if (std::all_of(what.power.begin(), what.power.end(), [](float g) { return g == 1; })) what.power.clear();
-  return {what};
+  return what;
 }
 
 /// Squared lengths of the values, averaged with their neighbours, relative to the largest.
@@ -71,11 +72,11 @@ std::vector<float> value_prior(const cache::Rows& values) {
 }
 
 /// Accumulated attention with the value prior, of all entries.
-Scores accumulated(const LayerView& view, bool prior) {
-  Scores scores = reduce_group(view.observations[0], view.shape, Reduce::mean);
+Scores accumulated(const LayerView& view, const attention::Observation& attention, bool prior) {
+  Scores scores = reduce_group(attention, view.shape, Reduce::mean);
   if (!prior) return scores;
   for (int head = 0; head < scores.heads(); ++head) {
-    const auto gamma = value_prior(view.scratch->values(head));
+    const auto gamma = value_prior(view.scratch.values(head));
     const auto of_head = scores.head(head);
     for (std::size_t j = 0; j < gamma.size(); ++j) of_head[j] *= gamma[j];
   }
@@ -110,16 +111,18 @@ Method build_ahakv(const Options& options) {
   const Switches s{options.integer("recent"), options.text("ra") == "off", gain, options.text("vpe") == "on"};
   const Pooling pooling{Pool::mean, odd_kernel(options), Pad::valid};
   Method method;
-  method.reading.observe = {s.all_rows ? "softmax with gain of all queries" : "softmax with gain of the recent queries",
-                            [s](const LayerPrompt& prompt, int budget) { return observe(s, prompt, budget); }};
+  const auto attention = method.observers.add(
+      observe_columns(s.all_rows ? "softmax with gain of all queries" : "softmax with gain of the recent queries",
+                      [s](const LayerPrompt& prompt, int budget) { return observe(s, prompt, budget); }),
+      {.ranking = true, .state = options.text("when") == "step"});
   method.selection.always_kept = {"the recent tokens, at most half of the budget", [s](const LayerPrompt&, int budget) {
                                     return AlwaysKept{0, s.always_kept(budget)};
                                   }};
   method.selection.least = {"nothing, at the smallest budget", [](const LayerPrompt&) { return 0; }};
   method.selection.score = {
       s.prior ? "accumulated attention times the value prior, mean-pooled" : "accumulated attention, mean-pooled",
-      [s, pooling](const LayerView& view, const AlwaysKept& always_kept) {
-        Scores scores = accumulated(view, s.prior);
+      [s, attention, pooling](const LayerView& view, const AlwaysKept& always_kept) {
+        Scores scores = accumulated(view, view[attention], s.prior);
         pool_evictable(scores, always_kept, pooling);
         return scores;
       }};
@@ -128,9 +131,10 @@ Method build_ahakv(const Options& options) {
   const Counted counted = counted_from(options.text("decode-gain"), gain);
   method.schedule = Schedule::step;
   method.lanes.columns = {"accumulated attention"};
-  method.lanes.state = {
-      "accumulated attention times the value prior",
-      [s](const LayerView& view, const Scores&, const AlwaysKept&) { return std::vector{accumulated(view, s.prior)}; }};
+  method.lanes.state = {"accumulated attention times the value prior",
+                        [s, attention](const LayerView& view, const Scores&, const AlwaysKept&) {
+                          return std::vector{accumulated(view, view[attention], s.prior)};
+                        }};
   method.decoding.step = {"the entry with the least accumulated attention",
                           [=](const StepView& view) { accumulate_gained(view, counted, gain); }};
   return method;

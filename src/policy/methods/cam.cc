@@ -53,7 +53,7 @@ std::vector<float> merged_values(const LayerView& view, int head, const std::vec
   std::vector<double> change((kept.size() + 1) * dim);
   std::vector<float> out(kept.size() * dim);
   std::size_t next = 0;  // the first kept entry after j
-  for_each_row(view.scratch->values(head), [&](int j, std::span<const float> value) {
+  for_each_row(view.scratch.values(head), [&](int j, std::span<const float> value) {
     if (next < kept.size() && kept[next] == j) {
       std::copy(value.begin(), value.end(), out.begin() + static_cast<std::ptrdiff_t>(next++ * dim));
       return;
@@ -75,9 +75,9 @@ std::vector<float> merged_values(const LayerView& view, int head, const std::vec
   return out;
 }
 
-void merge_prompt_values(const LayerView& view, const AlwaysKept& always_kept, cache::KeepPlan& plan,
-                         const CamRule& rule) {
-  const Scores received = reduce_group(view.observations[0], view.shape, Reduce::mean);
+void merge_prompt_values(const LayerView& view, const attention::Observation& attention, const AlwaysKept& always_kept,
+                         cache::KeepPlan& plan, const CamRule& rule) {
+  const Scores received = reduce_group(attention, view.shape, Reduce::mean);
   for (int head = 0; head < view.shape.kv_heads; ++head) {
     plan.values.push_back(merged_values(view, head, plan.heads[head], received.head(head), always_kept, rule));
   }
@@ -157,10 +157,10 @@ void after_cam_step(const StepView& view, const CamRule& rule) {
   }
 }
 
-void decode_by_merging(Method& method, const CamRule& rule) {
+void decode_by_merging(Method& method, Seen<attention::Observation> attention, const CamRule& rule) {
   method.lanes.columns = {"attention received"};
-  method.lanes.state = {"attention received", [](const LayerView& view, const Scores&, const AlwaysKept&) {
-                          return std::vector{reduce_group(view.observations[0], view.shape, Reduce::mean)};
+  method.lanes.state = {"attention received", [attention](const LayerView& view, const Scores&, const AlwaysKept&) {
+                          return std::vector{reduce_group(view[attention], view.shape, Reduce::mean)};
                         }};
   method.schedule = Schedule::step;
   method.decoding.step = {
@@ -174,25 +174,31 @@ Method build_cam(const Options& options) {
   const CamRule rule{select, drawn, options.integer("m"), static_cast<std::uint64_t>(options.integer("seed"))};
   Method method;
   method.selection.fixed = "cam's merging follows its own selection";
-  method.reading.observe = observe_all();
+  const bool merges_prompt = options.text("prompt") == "merge";
+  const auto attention = method.observers.add(
+      observe_all(),
+      {.ranking = select == Select::heavy, .keeping = merges_prompt, .state = options.text("when") == "step"});
   method.selection.always_kept = {
       select == Select::heavy ? "the last half of the budget" : "4 first tokens and recent ones",
       [rule](const LayerPrompt&, int budget) { return rule.always_kept(budget); }};
   method.selection.least = {select == Select::heavy ? "nothing, at the smallest budget" : "the first tokens",
                             [select](const LayerPrompt&) { return select == Select::heavy ? 0 : 4; }};
   if (select == Select::heavy) {
-    method.selection.score = {"attention received from all queries", [](const LayerView& view, const AlwaysKept&) {
-                                return reduce_group(view.observations[0], view.shape, Reduce::mean);
+    method.selection.score = {"attention received from all queries",
+                              [attention](const LayerView& view, const AlwaysKept&) {
+                                return reduce_group(view[attention], view.shape, Reduce::mean);
                               }};
   }
-  if (options.text("prompt") == "merge") {
-    method.lanes.merge = {"values into the next entries",
-                          [rule](const LayerView& view, const Scores&, const AlwaysKept& always_kept,
-                                 cache::KeepPlan& plan) { merge_prompt_values(view, always_kept, plan, rule); }};
+  if (merges_prompt) {
+    method.lanes.merge = {
+        "values into the next entries",
+        [rule, attention](const LayerView& view, const Scores&, const AlwaysKept& always_kept, cache::KeepPlan& plan) {
+          merge_prompt_values(view, view[attention], always_kept, plan, rule);
+        }};
   }
   method.schedule = Schedule::once;
   if (options.text("when") == "prefill") return method;
-  decode_by_merging(method, rule);
+  decode_by_merging(method, attention, rule);
   return method;
 }
 

@@ -8,6 +8,7 @@
 #include "base/as_size.h"
 #include "policy/leverage.h"
 #include "policy/methods/presets.h"
+#include "policy/observers/tiles.h"
 #include "policy/rows.h"
 #include "winnow/policy/score.h"
 #include "winnow/policy/spread.h"
@@ -46,19 +47,21 @@ void standardise(Scores& scores, const AlwaysKept& always_kept) {
 }
 
 /// What the tiles' attention gives to each value, by its length.
-Scores attended(const LayerView& view, const AlwaysKept& always_kept, const Pooling& pooling) {
-  Scores scores = reduce_group(view.observations[0], view.shape, Reduce::mean);
+Scores attended(const LayerView& view, const attention::Observation& attention, const AlwaysKept& always_kept,
+                const Pooling& pooling) {
+  Scores scores = reduce_group(attention, view.shape, Reduce::mean);
   for (int head = 0; head < scores.heads(); ++head) {
     const auto of_head = scores.head(head);
-    for_each_row(view.scratch->values(head),
+    for_each_row(view.scratch.values(head),
                  [&](int j, std::span<const float> value) { of_head[j] *= static_cast<float>(norm(value)); });
   }
   pool_evictable(scores, always_kept, pooling);
   return scores;
 }
 
-Scores blended(const LayerView& view, const AlwaysKept& always_kept, const CompactorSettings& s) {
-  Scores scores = attended(view, always_kept, s.pooling);
+Scores blended(const LayerView& view, const attention::Observation& attention, const AlwaysKept& always_kept,
+               const CompactorSettings& s) {
+  Scores scores = attended(view, attention, always_kept, s.pooling);
   Scores outliers = leverage(view, always_kept, s.sketch);
   standardise(scores, always_kept);
   standardise(outliers, always_kept);
@@ -111,16 +114,18 @@ Preset compactor() {
                 options.text("last-tile") == "padded" ? attention::Tiles::Rest::zeros : attention::Tiles::Rest::nothing;
             const std::string text = fmt::format("the first {} tokens and the last {}", ends.sinks, ends.recent);
             Method method;
-            method.reading.observe = observe_tiles({options.integer("tile"), ends.sinks, ends.recent, rest});
+            const auto attention = method.observers.add(
+                observe_tiles({options.integer("tile"), ends.sinks, ends.recent, rest}), {.ranking = true});
             method.selection.always_kept = {text, [kept](const LayerPrompt& prompt, int) { return kept(prompt); }};
             method.selection.least = {text, [kept](const LayerPrompt& prompt) { return kept(prompt).total(); }};
-            method.selection.score = {
-                "attention within tiles times the value's length, and leverage of the key",
-                [s](const LayerView& view, const AlwaysKept& always_kept) { return blended(view, always_kept, s); }};
+            method.selection.score = {"attention within tiles times the value's length, and leverage of the key",
+                                      [s, attention](const LayerView& view, const AlwaysKept& always_kept) {
+                                        return blended(view, view[attention], always_kept, s);
+                                      }};
             method.selection.score_bytes = [s](const LayerPrompt& prompt) { return leverage_bytes(prompt, s.sketch); };
             method.selection.over_heads = adaptive(options.number("floor"), FloorRule::blend);
             method.selection.signed_scores = true;
-            method.selection.turns_keys = true;
+            method.selection.turns = true;
             method.schedule = Schedule::once;
             return method;
           }};

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "policy/methods/presets.h"
+#include "policy/observers/replayed.h"
 #include "winnow/policy/score.h"
 
 namespace winnow::policy::methods {
@@ -46,9 +47,11 @@ Preset dapq() {
             const Pooling pooling{pool_from(options.text("pool")), odd_kernel(options), Pad::valid};
             const auto kept = [recent](const LayerPrompt& prompt) { return std::min(recent, prompt.tokens); };
             Method method;
-            method.reading.replay = {
-                fmt::format("the last {} tokens", queries),
-                [queries](const LayerPrompt& prompt, int) { return pseudo_queries(prompt.tokens, queries); }};
+            const auto attention = method.observers.add(observe_replay(fmt::format("the last {} tokens", queries),
+                                                                       [queries](const LayerPrompt& prompt, int) {
+                                                                         return pseudo_queries(prompt.tokens, queries);
+                                                                       }),
+                                                        {.ranking = true});
             method.selection.always_kept = {recent == 0 ? "nothing" : fmt::format("the last {} tokens", recent),
                                             [kept](const LayerPrompt& prompt, int) {
                                               return AlwaysKept{0, kept(prompt)};
@@ -57,8 +60,8 @@ Preset dapq() {
             method.selection.score = {
                 fmt::format("{}-pooled largest attention from the tokens that are read again, {} over the group",
                             options.text("pool"), options.text("gqa")),
-                [gqa, pooling](const LayerView& view, const AlwaysKept& always_kept) {
-                  Scores scores = reduce_group(*view.replayed, view.shape, gqa);
+                [attention, gqa, pooling](const LayerView& view, const AlwaysKept& always_kept) {
+                  Scores scores = reduce_group(view[attention], view.shape, gqa);
                   pool_evictable(scores, always_kept, pooling);
                   return scores;
                 }};

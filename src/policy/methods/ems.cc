@@ -8,6 +8,7 @@
 #include "base/as_size.h"
 #include "policy/demotion.h"
 #include "policy/methods/presets.h"
+#include "policy/observers/columns.h"
 #include "policy/step.h"
 #include "policy/window.h"
 #include "winnow/policy/score.h"
@@ -37,8 +38,15 @@ struct EmsRule {
 };
 
 /// All queries, or those of the first and the last half-budget; and the window's.
-std::vector<attention::Observe> observe(const EmsRule& rule, const LayerPrompt& prompt, int budget) {
-  using attention::ObservedRows;
+using attention::ObservedRows;
+
+/// What the observers of all queries and of the window's have seen.
+struct Attention {
+  Seen<attention::Observation> all;
+  Seen<attention::Observation> window;
+};
+
+attention::Observe global_rows(const EmsRule& rule, const LayerPrompt& prompt, int budget) {
   ObservedRows global{ObservedRows::Kind::all, 0, {}};
   if (rule.halves && budget < prompt.tokens) {
     global.kind = ObservedRows::Kind::listed;
@@ -46,16 +54,31 @@ std::vector<attention::Observe> observe(const EmsRule& rule, const LayerPrompt& 
       if (i < budget / 2 || i >= prompt.tokens - budget / 2) global.list.push_back(i);
     }
   }
+  return {global, attention::Reduction::sum};
+}
+
+attention::Observe window_rows(const EmsRule& rule, const LayerPrompt& prompt, int budget) {
+  return {{ObservedRows::Kind::last, std::min(rule.window.observed(prompt, budget), prompt.tokens), {}}, rule.rows};
+}
+
+Attention observe(const EmsRule& rule, ShownTo shown_to, Observers& observers) {
   return {
-      {global, attention::Reduction::sum, {}},
-      {{ObservedRows::Kind::last, std::min(rule.window.observed(prompt, budget), prompt.tokens), {}}, rule.rows, {}}};
+      observers.add(
+          observe_columns(rule.halves ? "sum of the attention of the first and last half-budget of queries"
+                                      : "sum of the attention of all queries",
+                          [rule](const LayerPrompt& prompt, int budget) { return global_rows(rule, prompt, budget); }),
+          shown_to),
+      observers.add(
+          observe_columns("attention of the window's queries",
+                          [rule](const LayerPrompt& prompt, int budget) { return window_rows(rule, prompt, budget); }),
+          shown_to)};
 }
 
 double sum(std::span<const float> x) { return std::reduce(x.begin(), x.end(), 0.0); }
 
-Scores score(const EmsRule& rule, const LayerView& view, const AlwaysKept& always_kept) {
-  Scores scores = reduce_group(view.observations[0], view.shape, rule.gqa);
-  const Scores local = reduce_group(view.observations[1], view.shape, rule.gqa);
+Scores score(const EmsRule& rule, const LayerView& view, const Attention& seen, const AlwaysKept& always_kept) {
+  Scores scores = reduce_group(view[seen.all], view.shape, rule.gqa);
+  const Scores local = reduce_group(view[seen.window], view.shape, rule.gqa);
   for (int head = 0; head < scores.heads(); ++head) {
     const auto all = scores.head(head);
     const double global_sum = sum(all);
@@ -218,14 +241,14 @@ std::vector<Option> options() {
   return out;
 }
 
-void decode_by_scores(Method& method, const EmsRule& rule) {
+void decode_by_scores(Method& method, const Attention& seen, const EmsRule& rule) {
   method.schedule = Schedule::step;
   method.lanes.columns = {"attention of all queries", "of the window before", "of this window"};
   method.lanes.state = {"attention of all queries and of the window's",
-                        [rule](const LayerView& view, const Scores&, const AlwaysKept&) {
+                        [rule, seen](const LayerView& view, const Scores&, const AlwaysKept&) {
                           const Scores none(view.shape.kv_heads, view.tokens());
-                          return std::vector{reduce_group(view.observations[kAll], view.shape, rule.gqa),
-                                             reduce_group(view.observations[kPast], view.shape, rule.gqa), none};
+                          return std::vector{reduce_group(view[seen.all], view.shape, rule.gqa),
+                                             reduce_group(view[seen.window], view.shape, rule.gqa), none};
                         }};
   method.decoding.step = {"the centre of least score, which is merged into another or evicted",
                           [rule](const StepView& view) {
@@ -238,17 +261,15 @@ Method build_ems(const Options& options) {
   const EmsRule rule = rule_from(options);
   const std::string& positions = options.text("positions");
   Method method;
-  method.reading.observe = {
-      rule.halves ? "sums of the attention of the first and last half-budget of queries, and of the window's"
-                  : "sums of the attention of all queries, and of the window's",
-      [rule](const LayerPrompt& prompt, int budget) { return observe(rule, prompt, budget); }};
+  const auto seen = observe(rule, {.ranking = true, .state = options.text("when") == "step"}, method.observers);
   method.selection.always_kept = {"the window", [rule](const LayerPrompt& prompt, int budget) {
                                     return AlwaysKept{0, std::min(rule.window.kept(prompt, budget), budget)};
                                   }};
   method.selection.least = {"the window", [rule](const LayerPrompt& prompt) { return rule.window.least(prompt); }};
-  method.selection.score = {
-      "attention of " + options.text("score") + ", mean-pooled",
-      [rule](const LayerView& view, const AlwaysKept& always_kept) { return score(rule, view, always_kept); }};
+  method.selection.score = {"attention of " + options.text("score") + ", mean-pooled",
+                            [rule, seen](const LayerView& view, const AlwaysKept& always_kept) {
+                              return score(rule, view, seen, always_kept);
+                            }};
   method.positions = positions == "cache" ? Positions::cache : Positions::absolute_unrotated;
   if (rule.merging.merges()) {
     method.lanes.merged_entries = positions == "merged" ? 0 : rule.merging.gamma - 1;
@@ -260,7 +281,7 @@ Method build_ems(const Options& options) {
   }
   method.schedule = Schedule::once;
   if (options.text("when") == "prefill") return method;
-  decode_by_scores(method, rule);
+  decode_by_scores(method, seen, rule);
   return method;
 }
 

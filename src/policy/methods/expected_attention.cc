@@ -9,6 +9,7 @@
 #include "base/as_size.h"
 #include "policy/mean_rotation.h"
 #include "policy/methods/presets.h"
+#include "policy/observers/query_moments.h"
 #include "policy/rows.h"
 
 namespace winnow::policy::methods {
@@ -19,11 +20,11 @@ namespace {
 /// scale k·mean + scale^2 k' covariance k / 2. Where logits have a soft cap, it is on this one.
 class Expected {
  public:
-  Expected(const LayerView& view, int head, const MeanRotation& rotation)
+  Expected(const LayerView& view, const attention::QueryMoments& moments, int head, const MeanRotation& rotation)
       : shape_(view.shape),
         dim_(as_size(view.shape.head_dim)),
-        mean_(scaled_mean(view, head, rotation)),
-        half_covariance_(scaled_half_covariance(view, head, rotation), view.shape.head_dim) {}
+        mean_(scaled_mean(view, moments, head, rotation)),
+        half_covariance_(scaled_half_covariance(view, moments, head, rotation), view.shape.head_dim) {}
 
   /// Of some keys [n][d] that lie together.
   void logits(std::span<const float> keys, std::span<float> out) {
@@ -40,16 +41,18 @@ class Expected {
   }
 
  private:
-  static std::vector<float> scaled_mean(const LayerView& view, int head, const MeanRotation& rotation) {
-    auto m = view.moments->mean(head);
+  static std::vector<float> scaled_mean(const LayerView& view, const attention::QueryMoments& moments, int head,
+                                        const MeanRotation& rotation) {
+    auto m = moments.mean(head);
     rotation.apply(m.data(), 1);
     std::vector<float> out;
     for (const double x : m) out.push_back(static_cast<float>(x * view.shape.scale));
     return out;
   }
-  static std::vector<float> scaled_half_covariance(const LayerView& view, int head, const MeanRotation& rotation) {
+  static std::vector<float> scaled_half_covariance(const LayerView& view, const attention::QueryMoments& moments,
+                                                   int head, const MeanRotation& rotation) {
     const auto dim = as_size(view.shape.head_dim);
-    auto c = view.moments->covariance(head);
+    auto c = moments.covariance(head);
     for (std::size_t i = 0; i < dim; ++i) rotation.apply(c.data() + i * dim, 1);
     for (std::size_t i = 0; i < dim; ++i) rotation.apply(c.data() + i, dim);
     const double scale = view.shape.scale;
@@ -80,12 +83,14 @@ void soften(std::vector<float>& x, std::span<const float> others) {
 
 /// Mean over the query heads of a group of the attention that their queries to come will give to the entries from
 /// `first` on, [n - first].
-void add_attention(const LayerView& view, int head, const MeanRotation& rotation, int first, std::span<float> out) {
+void add_attention(const LayerView& view, const attention::QueryMoments& moments, int head,
+                   const MeanRotation& rotation, int first, std::span<float> out) {
   constexpr int kTogether = 64;
-  const auto& keys = view.scratch->keys(head);
+  const auto& keys = view.scratch.keys(head);
   const auto dim = as_size(view.shape.head_dim);
   std::vector<Expected> group;
-  for (int g = 0; g < view.shape.group(); ++g) group.emplace_back(view, head * view.shape.group() + g, rotation);
+  for (int g = 0; g < view.shape.group(); ++g)
+    group.emplace_back(view, moments, head * view.shape.group() + g, rotation);
   std::vector<std::vector<float>> attention(group.size(), std::vector<float>(out.size()));
   std::vector<float> rows(kTogether * dim);
   for (int next = first; next < keys.count; next += kTogether) {
@@ -104,15 +109,15 @@ void add_attention(const LayerView& view, int head, const MeanRotation& rotation
 }
 
 /// The entries before `first` are not in the softmax, and have a score of 0.
-Scores expected_attention(const LayerView& view, int future, int first) {
+Scores expected_attention(const LayerView& view, const attention::QueryMoments& moments, int future, int first) {
   std::vector<std::int64_t> to_come(as_size(future));
-  std::iota(to_come.begin(), to_come.end(), std::int64_t{view.scratch->positions().back()} + 1);
-  const MeanRotation rotation(*view.rope, to_come);
+  std::iota(to_come.begin(), to_come.end(), std::int64_t{view.scratch.positions().back()} + 1);
+  const MeanRotation rotation(view.rope, to_come);
   Scores scores(view.shape.kv_heads, view.tokens());
   for (int head = 0; head < scores.heads(); ++head) {
     const auto of_head = scores.head(head);
-    add_attention(view, head, rotation, first, of_head.subspan(first));
-    for_each_row(view.scratch->values(head),
+    add_attention(view, moments, head, rotation, first, of_head.subspan(first));
+    for_each_row(view.scratch.values(head),
                  [&](int j, std::span<const float> value) { of_head[j] *= static_cast<float>(norm(value)); });
   }
   return scores;
@@ -141,11 +146,13 @@ Preset expected_attention() {
       .build = [](const Options& options) {
         const int future = options.integer("future");
         const bool all = options.text("softmax") == "all";
-        Method method = ranked_by("expected attention times the value's length", options.integer("sinks"),
-                                  [future, all](const LayerView& view, const AlwaysKept& always_kept) {
-                                    return expected_attention(view, future, all ? 0 : always_kept.sinks);
-                                  });
-        method.reading.query_moments_from = options.integer("sinks");
+        Method method;
+        const auto queries = method.observers.add(observe_moments(options.integer("sinks")), {.ranking = true});
+        rank_by(method, "expected attention times the value's length", options.integer("sinks"),
+                [queries, future, all](const LayerView& view, const AlwaysKept& always_kept) {
+                  return expected_attention(view, view[queries], future, all ? 0 : always_kept.sinks);
+                });
+        method.selection.turns = true;
         return method;
       }};
 }

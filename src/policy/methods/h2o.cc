@@ -17,7 +17,7 @@ namespace {
 float seen_by(std::int32_t position, std::int32_t last) { return static_cast<float>(last - position + 1); }
 
 Scores by_count(Scores scores, const LayerView& view) {
-  const auto positions = view.scratch->positions();
+  const auto positions = view.scratch.positions();
   for (int head = 0; head < scores.heads(); ++head) {
     for (std::size_t j = 0; j < positions.size(); ++j) scores.head(head)[j] /= seen_by(positions[j], positions.back());
   }
@@ -68,7 +68,8 @@ Preset h2o() {
             const Reduce gqa = reduce_from(options.text("gqa"));
             if (heavy + recent <= 0) throw UsageError("heavy=0 and recent=0 leave nothing to keep");
             Method method;
-            method.reading.observe = observe_all();
+            const auto attention =
+                method.observers.add(observe_all(), {.ranking = true, .state = options.text("when") == "step"});
             method.selection.always_kept = {
                 "the sinks and the last tokens' share", [=](const LayerPrompt&, int budget) {
                   const int left = std::max(0, budget - sinks);
@@ -79,16 +80,17 @@ Preset h2o() {
             method.selection.least = {"the sinks", [sinks](const LayerPrompt&) { return sinks; }};
             method.selection.score = {
                 std::string("attention received from all queries") + (count ? ", divided by their number" : ""),
-                [gqa, count](const LayerView& view, const AlwaysKept&) {
-                  Scores sums = reduce_group(view.observations[0], view.shape, gqa);
+                [attention, gqa, count](const LayerView& view, const AlwaysKept&) {
+                  Scores sums = reduce_group(view[attention], view.shape, gqa);
                   return count ? by_count(std::move(sums), view) : sums;
                 }};
             method.schedule = Schedule::once;
             if (options.text("when") == "prefill") return method;
             method.schedule = Schedule::step;
             method.lanes.columns = {"attention received"};
-            method.lanes.state = {"attention received", [gqa](const LayerView& view, const Scores&, const AlwaysKept&) {
-                                    return std::vector{reduce_group(view.observations[0], view.shape, gqa)};
+            method.lanes.state = {"attention received",
+                                  [attention, gqa](const LayerView& view, const Scores&, const AlwaysKept&) {
+                                    return std::vector{reduce_group(view[attention], view.shape, gqa)};
                                   }};
             method.decoding.step = {"the entry that has received the least",
                                     [count](const StepView& view) { accumulate(view, count); }};

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "policy/methods/presets.h"
+#include "policy/observers/columns.h"
 #include "policy/rows.h"
 #include "policy/step.h"
 #include "policy/top.h"
@@ -127,20 +128,21 @@ Preset infllm() {
       .options = {},
       .build = [](const Options&) {
         Method method;
-        method.reading.observe = {
-            "sum of the attention of the queries within the local window after each key",
-            [](const LayerPrompt&, int budget) {
-              return std::vector<attention::Observe>{
-                  {{attention::ObservedRows::Kind::band, Sizes(budget).local - 1, {}}, attention::Reduction::sum}};
-            }};
+        const auto attention = method.observers.add(
+            observe_columns(
+                "sum of the attention of the queries within the local window after each key",
+                [](const LayerPrompt&, int budget) {
+                  return attention::Observe{{attention::ObservedRows::Kind::band, Sizes(budget).local - 1, {}}};
+                }),
+            {.state = true});
         method.selection.always_kept = {"nothing", [](const LayerPrompt&, int) { return AlwaysKept{}; }};
         method.selection.least = {"initial tokens, a local window and a block", [](const LayerPrompt&) { return 63; }};
         method.selection.fixed = "infllm evicts nothing";
         method.retrieves = true;
         method.lanes.columns = {"attention received in the local window"};
         method.lanes.state = {"attention received in the local window",
-                              [](const LayerView& view, const Scores&, const AlwaysKept&) {
-                                return std::vector{reduce_group(view.observations[0], view.shape, Reduce::mean)};
+                              [attention](const LayerView& view, const Scores&, const AlwaysKept&) {
+                                return std::vector{reduce_group(view[attention], view.shape, Reduce::mean)};
                               }};
         method.positions = Positions::cache;
         method.lanes.summary_rows = 1;

@@ -44,7 +44,8 @@ Preset keydiff() {
           .paper = "Park et al. 2025, KeyDiff: Key Similarity-Based KV Cache Eviction for Long-Context LLM Inference",
           .options = {},
           .build = [](const Options&) {
-            Method method = ranked_by("minus the cosine with the mean direction of all keys", 0, unlike_the_others);
+            Method method;
+            rank_by(method, "minus the cosine with the mean direction of all keys", 0, unlike_the_others);
             method.selection.signed_scores = true;
             return method;
           }};

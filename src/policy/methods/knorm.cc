@@ -25,7 +25,8 @@ Preset knorm() {
           .paper = "Devoto et al. 2024, A Simple and Effective L2 Norm-Based Strategy for KV Cache Compression",
           .options = {},
           .build = [](const Options&) {
-            Method method = ranked_by("minus the key's length", 0, short_keys_first);
+            Method method;
+            rank_by(method, "minus the key's length", 0, short_keys_first);
             method.selection.signed_scores = true;
             return method;
           }};

@@ -6,6 +6,7 @@
 
 #include "base/as_size.h"
 #include "policy/methods/presets.h"
+#include "policy/observers/predicted.h"
 #include "policy/rows.h"
 #include "policy/step.h"
 
@@ -42,18 +43,22 @@ Preset kvzap() {
                       {"when", Option::Choice{"prefill", {"prefill", "step"}}, "when entries are evicted"}},
           .build = [](const Options& options) {
             const AlwaysKept ends{options.integer("sinks"), options.integer("recent")};
-            Method method = ranked_by("what the calibration predicts of the row that enters attention", ends.sinks,
-                                      [](const LayerView& view, const AlwaysKept&) { return *view.predicted; });
+            Method method;
+            const bool steps = options.text("when") == "step";
+            const auto predicted = method.observers.add(observe_predictions(), {.ranking = true, .state = steps});
+            rank_by(method, "what the calibration predicts of the row that enters attention", ends.sinks,
+                    [predicted](const LayerView& view, const AlwaysKept&) { return view[predicted]; });
             method.selection.always_kept = {
                 fmt::format("the first {} tokens and the last {}", ends.sinks, ends.recent),
                 [ends](const LayerPrompt& prompt, int budget) { return ends_of(prompt.tokens, budget, ends); }};
-            method.selection.predicted = true;
+            method.needs_calibration = true;
             method.selection.signed_scores = true;
-            if (options.text("when") == "prefill") return method;
+            if (!steps) return method;
             method.schedule = Schedule::step;
             method.lanes.columns = {"predicted score"};
-            method.lanes.state = {"predicted score", [](const LayerView& view, const Scores&, const AlwaysKept&) {
-                                    return std::vector{*view.predicted};
+            method.lanes.state = {"predicted score",
+                                  [predicted](const LayerView& view, const Scores&, const AlwaysKept&) {
+                                    return std::vector{view[predicted]};
                                   }};
             method.decoding.step = {"the entry of the lowest score", keep_predicted};
             method.decoding.step_sees_attention = false;

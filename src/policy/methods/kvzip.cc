@@ -2,7 +2,10 @@
 #include <algorithm>
 #include <functional>
 
+#include "base/as_size.h"
 #include "policy/methods/presets.h"
+#include "policy/observers/output_lengths.h"
+#include "policy/observers/replayed.h"
 #include "policy/repetition.h"
 #include "policy/rows.h"
 #include "winnow/policy/score.h"
@@ -13,25 +16,25 @@ namespace winnow::policy::methods {
 namespace {
 
 /// Each query head's attention times what it makes of the value, then the largest of the group.
-Scores of_outputs(const LayerView& view) {
+Scores of_outputs(const LayerView& view, const attention::Observation& repeated, const OutputLengths& outputs) {
   Scores by_head(view.shape.query_heads, view.tokens());
   for (int h = 0; h < by_head.heads(); ++h) {
-    const auto attention = view.replayed->head(h);
-    const auto lengths = view.output_lengths->euclidean.head(h);
+    const auto attention = repeated.head(h);
+    const auto lengths = outputs.euclidean.head(h);
     std::transform(attention.begin(), attention.end(), lengths.begin(), by_head.head(h).begin(), std::multiplies());
   }
   return reduce_group(by_head, view.shape, Reduce::max);
 }
 
 /// KVzip+.
-void count_outputs(Method& method) {
-  method.selection.output_lengths = true;
+void count_outputs(Method& method, Seen<attention::Observation> repeated) {
+  const auto outputs = method.observers.add(observe_output_lengths(), {.ranking = true});
   method.selection.score = {"the largest attention from the repetition, by what it adds to the output",
-                            [](const LayerView& view, const AlwaysKept&) { return of_outputs(view); }};
-  method.reading.replay.call = [all = method.reading.replay.call](const LayerPrompt& prompt, int budget) {
-    Replay out = all(prompt, budget);
-    out.scale = attention::RowScale::inverse_input;
-    return out;
+                            [repeated, outputs](const LayerView& view, const AlwaysKept&) {
+                              return of_outputs(view, view[repeated], view[outputs]);
+                            }};
+  method.selection.score_bytes = [](const LayerPrompt& prompt) {
+    return as_size(prompt.query_heads()) * as_size(prompt.tokens) * sizeof(float);
   };
 }
 
@@ -56,12 +59,16 @@ Preset kvzip() {
                       {"rank", Option::Choice{"head", {"head", "model"}},
                        "whose best entries are kept: each head's, or those of all layers, in a second pass"}},
           .build = [](const Options& options) {
-            Method method = ranked_by("the largest attention from the repetition, over the query heads",
-                                      options.integer("sinks"), [](const LayerView& view, const AlwaysKept&) {
-                                        return reduce_group(*view.replayed, view.shape, Reduce::max);
-                                      });
-            method.reading.replay = repetition(options);
-            if (options.text("normalize") == "plus") count_outputs(method);
+            Method method;
+            const bool plus = options.text("normalize") == "plus";
+            const auto scale = plus ? attention::RowScale::inverse_input : attention::RowScale::one;
+            const auto repeated = method.observers.add(
+                observe_replay(repetition_text(options), repetition(options, scale)), {.ranking = true});
+            rank_by(method, "the largest attention from the repetition, over the query heads", options.integer("sinks"),
+                    [repeated](const LayerView& view, const AlwaysKept&) {
+                      return reduce_group(view[repeated], view.shape, Reduce::max);
+                    });
+            if (plus) count_outputs(method, repeated);
             if (options.text("rank") == "model") {
               method.selection.over_heads = adaptive(0, FloorRule::blend);
               method.selection.over_heads.text = "by the best of all layers";

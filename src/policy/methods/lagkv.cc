@@ -100,8 +100,8 @@ Scores unlike_the_next(const LayerView& view, const AlwaysKept& always_kept, con
   std::vector<double> scores(as_size(view.tokens() - always_kept.total()));
   for (int head = 0; head < out.heads(); ++head) {
     std::fill(scores.begin(), scores.end(), 0.0);
-    add_part(view.scratch->keys(head), always_kept.sinks, lag, scores);
-    add_part(view.scratch->values(head), always_kept.sinks, lag, scores);
+    add_part(view.scratch.keys(head), always_kept.sinks, lag, scores);
+    add_part(view.scratch.values(head), always_kept.sinks, lag, scores);
     if (s.by_rank) rank(scores, lag);
     std::copy(scores.begin(), scores.end(), out.head(head).begin() + always_kept.sinks);
   }

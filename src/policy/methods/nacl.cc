@@ -5,6 +5,7 @@
 
 #include "policy/counter_random.h"
 #include "policy/methods/presets.h"
+#include "policy/observers/columns.h"
 #include "policy/top.h"
 #include "winnow/policy/score.h"
 
@@ -61,16 +62,19 @@ Preset nacl() {
         const Reduce gqa = reduce_from(options.text("gqa"));
         const auto seed = static_cast<std::uint64_t>(options.integer("seed"));
         Method method;
-        method.reading.observe = {"sum of the attention of the last hundredth of the queries",
-                                  [](const LayerPrompt& prompt, int budget) {
-                                    return observe_last(proxies(prompt.tokens)).call(prompt, budget);
-                                  }};
+        const auto attention = method.observers.add(
+            observe_columns(
+                "sum of the attention of the last hundredth of the queries",
+                [](const LayerPrompt& prompt, int) {
+                  return attention::Observe{{attention::ObservedRows::Kind::last, proxies(prompt.tokens), {}}};
+                }),
+            {.ranking = true});
         method.selection.always_kept = {"min(256, B / 4) first tokens and the proxies, at most a quarter of the rest",
                                         always_kept};
         method.selection.least = {"nothing, at the smallest budget", [](const LayerPrompt&) { return 0; }};
         method.selection.score = {"attention of the last hundredth of the queries",
-                                  [gqa](const LayerView& view, const AlwaysKept&) {
-                                    return reduce_group(view.observations[0], view.shape, gqa);
+                                  [attention, gqa](const LayerView& view, const AlwaysKept&) {
+                                    return reduce_group(view[attention], view.shape, gqa);
                                   }};
         method.selection.draw = {
             "in proportion to the softmax of the scores",

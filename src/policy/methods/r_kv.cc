@@ -49,16 +49,17 @@ void remove_magnitude(const Rope& rope, int head_dim, std::span<float> keys) {
     stretch(rope, 1 / magnitude, keys.subspan(at, as_size(head_dim)));
 }
 
-Scores of_prompt(const LayerView& view, const AlwaysKept& always_kept, const RKvSettings& s) {
-  Scores scores = reduce_group(view.observations[0], view.shape, Reduce::mean);
+Scores of_prompt(const LayerView& view, const AlwaysKept& always_kept, const RKvSettings& s,
+                 const attention::Observation& attention) {
+  Scores scores = reduce_group(attention, view.shape, Reduce::mean);
   const int dim = view.shape.head_dim;
   for (int head = 0; head < scores.heads(); ++head) {
-    const auto keys = view.scratch->keys(head);
+    const auto keys = view.scratch.keys(head);
     const auto redundant = redundancy(view.tokens(), dim, [&](int first, int count, std::span<float> out) {
       for_each_row(keys.slice(first, count), [&](int i, std::span<const float> key) {
         std::ranges::copy(key, out.begin() + static_cast<std::ptrdiff_t>(i) * dim);
       });
-      remove_magnitude(*view.rope, dim, out);
+      remove_magnitude(view.rope, dim, out);
     });
     mix(s, redundant, scores.head(head).first(as_size(view.tokens() - always_kept.recent)));
   }
@@ -66,11 +67,11 @@ Scores of_prompt(const LayerView& view, const AlwaysKept& always_kept, const RKv
 }
 
 void evict(const StepView& view, int head, const RKvSettings& s) {
-  const OrderedLane lane(view.lanes, head, *view.rope);
+  const OrderedLane lane(view.lanes, head, view.rope);
   const int dim = view.shape.head_dim;
   const auto redundant = redundancy(lane.size(), dim, [&](int first, int count, std::span<float> out) {
     for (int i = 0; i < count; ++i) lane.key(first + i, out.subspan(as_size(i) * as_size(dim), as_size(dim)));
-    remove_magnitude(*view.rope, dim, out);
+    remove_magnitude(view.rope, dim, out);
   });
   std::vector<float> scores;
   for (int i = 0; i < lane.size() && evictable(view, lane.position(i)); ++i)
@@ -102,14 +103,15 @@ Method build_r_kv(const Options& options) {
     throw UsageError(fmt::format("buffer={} is less than window={}: the last queries before an eviction are observed",
                                  s.buffer, s.window));
   Method method;
-  method.reading.observe = observe_last(s.window);
+  const auto attention = method.observers.add(observe_last(s.window), {.ranking = true});
   method.selection.always_kept = {"the window", [s](const LayerPrompt&, int budget) {
                                     return AlwaysKept{0, std::min(s.window, budget)};
                                   }};
   method.selection.least = {"the window", [s](const LayerPrompt&) { return s.window; }};
-  method.selection.score = {
-      "max-pooled attention of the window, less how redundant the key is",
-      [s](const LayerView& view, const AlwaysKept& always_kept) { return of_prompt(view, always_kept, s); }};
+  method.selection.score = {"max-pooled attention of the window, less how redundant the key is",
+                            [s, attention](const LayerView& view, const AlwaysKept& always_kept) {
+                              return of_prompt(view, always_kept, s, view[attention]);
+                            }};
   method.selection.score_bytes = [](const LayerPrompt& prompt) { return redundancy_bytes(prompt.tokens); };
   method.selection.signed_scores = true;
   method.schedule = Schedule::once;

@@ -14,7 +14,8 @@ Preset random() {
           .options = {{"seed", Option::Integer{0, 0, 2147483647}, "another seed keeps other entries"}},
           .build = [](const Options& options) {
             const auto seed = static_cast<std::uint64_t>(options.integer("seed"));
-            return ranked_by("uniformly random", 0, [seed](const LayerView& view, const AlwaysKept&) {
+            Method method;
+            rank_by(method, "uniformly random", 0, [seed](const LayerView& view, const AlwaysKept&) {
               Scores scores(view.shape.kv_heads, view.tokens());
               for (int head = 0; head < scores.heads(); ++head) {
                 for (int j = 0; j < scores.size(); ++j) {
@@ -23,6 +24,7 @@ Preset random() {
               }
               return scores;
             });
+            return method;
           }};
 }
 

@@ -57,17 +57,18 @@ std::vector<std::int32_t> joined(const Rows& rows, int count, const AlwaysKept& 
   return top(ranked, count, always_kept);
 }
 
-Rows observed_rows(const LayerView& view, int head) {
+Rows observed_rows(const LayerView& view, const attention::Observation& attention, int head) {
   Rows rows;
-  for (int g = 0; g < view.shape.group(); ++g) rows.push_back(view.observations[0].head(head * view.shape.group() + g));
+  for (int g = 0; g < view.shape.group(); ++g) rows.push_back(attention.head(head * view.shape.group() + g));
   return rows;
 }
 
-std::vector<std::vector<std::int32_t>> select(const LayerView& view, const Scores& scores, std::span<const int> counts,
+std::vector<std::vector<std::int32_t>> select(const LayerView& view, const attention::Observation& attention,
+                                              const Scores& scores, std::span<const int> counts,
                                               const AlwaysKept& always_kept) {
   std::vector<std::vector<std::int32_t>> out;
   for (int head = 0; head < scores.heads(); ++head) {
-    out.push_back(joined(observed_rows(view, head), counts[head], always_kept));
+    out.push_back(joined(observed_rows(view, attention, head), counts[head], always_kept));
   }
   return out;
 }
@@ -116,9 +117,11 @@ struct Refresh {
     for (const auto j : joined(rows, count, terms.always_kept)) lanes.state(head, 0, j) = 1;
   }
 
-  void prepare(const LayerView& view, cache::LayerLanes& lanes, const Terms& terms) const {
+  void prepare(const LayerView& view, const attention::Observation& attention, cache::LayerLanes& lanes,
+               const Terms& terms) const {
     if (view.tokens() <= terms.budget) return;
-    for (int head = 0; head < view.shape.kv_heads; ++head) mark(lanes, head, observed_rows(view, head), terms);
+    for (int head = 0; head < view.shape.kv_heads; ++head)
+      mark(lanes, head, observed_rows(view, attention, head), terms);
   }
 
   void after_step(const StepView& view) const {
@@ -147,14 +150,16 @@ struct Refresh {
 };
 
 /// Makes of the one-shot method one that keeps everything.
-void add_refresh(Method& method, const Refresh& refresh) {
+void add_refresh(Method& method, Seen<attention::Observation> attention, const Refresh& refresh) {
   method.selection.fixed = "with refresh nothing is evicted";
   method.schedule = Schedule::keep;
   method.retrieves = true;
   method.decoding.evict = {};
   method.lanes.state = {};
-  method.decoding.prepare = {"the selection", [refresh](const LayerView& view, cache::LayerLanes& lanes,
-                                                        const Terms& terms) { refresh.prepare(view, lanes, terms); }};
+  method.decoding.prepare = {"the selection",
+                             [refresh, attention](const LayerView& view, cache::LayerLanes& lanes, const Terms& terms) {
+                               refresh.prepare(view, view[attention], lanes, terms);
+                             }};
   method.decoding.step = {"nothing; the selection is made anew now and then",
                           [refresh](const StepView& view) { refresh.after_step(view); }};
   method.decoding.attend = {
@@ -185,7 +190,9 @@ Preset sage_kv() {
           .build = [](const Options& options) {
             const Picks picks{options.integer("k"), options.text("round") == "power"};
             Method method;
-            method.reading.observe = observe_last(1);
+            const bool evicts = options.integer("refresh") == 0;
+            const auto attention =
+                method.observers.add(observe_last(1), {.ranking = evicts, .keeping = evicts, .state = !evicts});
             method.selection.always_kept = {
                 "the first quarter of the budget, and the recent tokens that the picks leave",
                 [picks](const LayerPrompt& prompt, int budget) {
@@ -194,15 +201,19 @@ Preset sage_kv() {
             method.selection.least = {"a pick for each query head and the last token",
                                       [picks](const LayerPrompt& prompt) { return least(picks, prompt); }};
             method.selection.score = {"attention of the last token, maximum of the group",
-                                      [](const LayerView& view, const AlwaysKept&) {
-                                        return reduce_group(view.observations[0], view.shape, Reduce::max);
+                                      [attention](const LayerView& view, const AlwaysKept&) {
+                                        return reduce_group(view[attention], view.shape, Reduce::max);
                                       }};
-            method.selection.select = {"each query head's best, joined", select};
+            method.selection.select = {"each query head's best, joined",
+                                       [attention](const LayerView& view, const Scores& scores,
+                                                   std::span<const int> counts, const AlwaysKept& always_kept) {
+                                         return select(view, view[attention], scores, counts, always_kept);
+                                       }};
             method.lanes.columns = {"selected"};
             method.lanes.state = {"what was selected", mark_selected};
             method.schedule = Schedule::step;
             method.decoding.evict = {"the oldest recent entry", oldest_recent};
-            if (options.integer("refresh") > 0) add_refresh(method, {picks, options.integer("refresh")});
+            if (!evicts) add_refresh(method, attention, {picks, options.integer("refresh")});
             return method;
           }};
 }

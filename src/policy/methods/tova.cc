@@ -11,8 +11,7 @@ namespace winnow::policy::methods {
 namespace {
 
 /// The same score for all heads, so that they keep one set.
-Scores mean_of_layer(const LayerView& view) {
-  const auto& seen = view.observations[0];
+Scores mean_of_layer(const LayerView& view, const attention::Observation& seen) {
   Scores out(view.shape.kv_heads, seen.size());
   for (int j = 0; j < seen.size(); ++j) {
     double sum = 0;
@@ -49,12 +48,13 @@ Preset tova() {
       .options = {{"when", Option::Choice{"step", {"step", "prefill"}}, "when entries are evicted"}},
       .build = [](const Options& options) {
         Method method;
-        method.reading.observe = observe_last(1);
+        const auto attention = method.observers.add(observe_last(1), {.ranking = true});
         method.one_set_per_layer = true;
         method.selection.always_kept = {"the current token", [](const LayerPrompt&, int) { return AlwaysKept{0, 1}; }};
         method.selection.least = {"the current token", [](const LayerPrompt&) { return 1; }};
-        method.selection.score = {"attention of the last query, mean over all heads of the layer",
-                                  [](const LayerView& view, const AlwaysKept&) { return mean_of_layer(view); }};
+        method.selection.score = {
+            "attention of the last query, mean over all heads of the layer",
+            [attention](const LayerView& view, const AlwaysKept&) { return mean_of_layer(view, view[attention]); }};
         method.schedule = Schedule::once;
         if (options.text("when") == "prefill") return method;
         method.schedule = Schedule::step;

@@ -116,10 +116,10 @@ void score(std::vector<ExpectedQuery>& group, const ForEachKey& for_each_key, Re
 /// `view` is a LayerView or a StepView.
 template <class View>
 std::vector<ExpectedQuery> queries_to_come(const View& view, int head, std::int64_t now, int future) {
-  const MeanRotation rotation(*view.rope, positions_to_come(now, future));
+  const MeanRotation rotation(view.rope, positions_to_come(now, future));
   std::vector<ExpectedQuery> out;
   for (int g = 0; g < view.shape.group(); ++g) {
-    out.emplace_back(*view.query_statistics, head * view.shape.group() + g, view.shape.head_dim, *view.rope, rotation);
+    out.emplace_back(view.calibration.queries, head * view.shape.group() + g, view.shape.head_dim, view.rope, rotation);
   }
   return out;
 }
@@ -128,8 +128,8 @@ Scores of_prompt(const LayerView& view, const AlwaysKept& always_kept, int futur
   Scores scores(view.shape.kv_heads, view.tokens());
   const int end = view.tokens() - always_kept.recent;
   for (int head = 0; head < scores.heads(); ++head) {
-    auto group = queries_to_come(view, head, view.scratch->positions().back(), future);
-    const auto keys = view.scratch->keys(head).slice(always_kept.sinks, std::max(0, end - always_kept.sinks));
+    auto group = queries_to_come(view, head, view.scratch.positions().back(), future);
+    const auto keys = view.scratch.keys(head).slice(always_kept.sinks, std::max(0, end - always_kept.sinks));
     score(
         group, [&](const auto& each) { for_each_row(keys, each); }, reduce,
         scores.head(head).subspan(as_size(always_kept.sinks)));
@@ -140,7 +140,7 @@ Scores of_prompt(const LayerView& view, const AlwaysKept& always_kept, int futur
 void evict_now_and_then(const StepView& view, int buffer, int future, Reduce reduce) {
   for (int head = view.first_head; head < view.end_head; ++head) {
     if (!is_full(view, head, buffer)) continue;
-    const OrderedLane lane(view.lanes, head, *view.rope);
+    const OrderedLane lane(view.lanes, head, view.rope);
     auto group = queries_to_come(view, head, lane.effective(lane.size() - 1), future);
     std::vector<float> worth(as_size(lane.size()));
     std::vector<float> key(as_size(view.shape.head_dim));
@@ -161,15 +161,16 @@ Method build_triattention(const Options& options) {
   const int future = options.integer("future");
   const int buffer = options.integer("buffer");
   const Reduce reduce = reduce_from(options.text("gqa"));
-  Method method = ranked_by("product with the queries that are expected, by the calibration", ends.sinks,
-                            [=](const LayerView& view, const AlwaysKept& always_kept) {
-                              return of_prompt(view, always_kept, future, reduce);
-                            });
+  Method method;
+  rank_by(method, "product with the queries that are expected, by the calibration", ends.sinks,
+          [=](const LayerView& view, const AlwaysKept& always_kept) {
+            return of_prompt(view, always_kept, future, reduce);
+          });
   method.selection.always_kept = {
       ends.prompt ? "the prompt if it takes half of the budget, first and recent tokens" : "first and recent tokens",
       [ends](const LayerPrompt& prompt, int budget) { return ends.of(prompt.tokens, budget); }};
   method.selection.signed_scores = true;
-  method.query_statistics = true;
+  method.needs_calibration = true;
   if (options.text("when") == "prefill") return method;
   method.schedule = Schedule::step;
   method.decoding.buffer = buffer;

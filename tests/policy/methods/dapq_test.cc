@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "policy/fake_layer.h"
+#include "policy/replay_of.h"
 #include "winnow/error.h"
 
 namespace winnow::test {
@@ -49,7 +50,7 @@ TEST(DapQ, keeps_what_the_reference_keeps) {
 
 TEST(DapQ, reads_the_last_tokens_again_and_records_the_whole_prompt) {
   for (const auto& [tokens, count] : {std::pair{100, 16}, {16, 16}, {5, 5}}) {
-    const auto replay = Spec::parse("dapq").method().reading.replay.call({tokens, 3}, 1);
+    const auto replay = replay_of(Spec::parse("dapq").method(), tokens, 3, 1);
     ASSERT_EQ(replay.passages.size(), 1U);
     EXPECT_EQ(replay.passages[0], (policy::Passage{.first = tokens - count, .count = count}));
     EXPECT_EQ(replay.reduction, attention::Reduction::max);

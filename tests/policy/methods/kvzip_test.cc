@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "policy/fake_layer.h"
+#include "policy/replay_of.h"
 
 namespace winnow::test {
 namespace {
@@ -124,15 +125,15 @@ TEST(KVzip, around_a_method_keeps_what_the_reference_keeps) {
 
 TEST(KVzip, around_a_method_repeats_what_the_budget_can_hold) {
   const auto method = Spec::parse("kvzip(snapkv)").method();
-  EXPECT_TRUE(method.reading.replay.call({1000, 3}, 76).passages.empty());  // (0.076 / 0.28)^3 is just below 0.02
-  EXPECT_EQ(method.reading.replay.call({1000, 3}, 77).passages.size(), 1U);
+  EXPECT_TRUE(replay_of(method, 1000, 3, 76).passages.empty());  // (0.076 / 0.28)^3 is just below 0.02
+  EXPECT_EQ(replay_of(method, 1000, 3, 77).passages.size(), 1U);
 }
 
 TEST(KVzip, every_token_is_repeated_once_after_those_before_it) {
   const auto method = Spec::parse("kvzip:chunk=50").method();
   for (const int tokens : {1, 8, 50, 51, 150, 153}) {
     int next = 0;
-    for (const auto& passage : method.reading.replay.call({tokens, 3}, 1).passages) {
+    for (const auto& passage : replay_of(method, tokens, 3, 1).passages) {
       EXPECT_EQ(passage.first, next);
       EXPECT_EQ(passage.cue, std::min(8, next));
       EXPECT_LE(passage.count, 50);

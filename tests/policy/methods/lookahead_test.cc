@@ -49,10 +49,10 @@ TEST(Lookahead, keeps_what_the_reference_keeps) {
 
 TEST(Lookahead, its_drafter_has_the_options_that_were_given) {
   const auto spec = Spec::parse("ada(lookahead(chunk(snapkv:window=9)):draft=5)");
-  const auto& draft = spec.method().reading.draft;
+  const auto& draft = spec.method().draft;
   ASSERT_TRUE(draft);
   EXPECT_EQ(draft->tokens, 5);
-  EXPECT_FALSE(draft->drafter->reading.draft);
+  EXPECT_FALSE(draft->drafter->draft);
   EXPECT_TRUE(draft->drafter->selection.select);
   EXPECT_EQ(draft->drafter->selection.least.call({100, 3}), 9);
   EXPECT_EQ(spec.drafter().print(), "chunk(snapkv)");

@@ -228,30 +228,42 @@ TEST(Refit, may_be_inside_or_outside_of_what_selects) {
   EXPECT_EQ(inside.values, outside.values);
 }
 
+/// What has recorded these query rows.
+class Recorded : public policy::ObserverOf<attention::QueryRows> {
+ public:
+  explicit Recorded(const attention::QueryRows& rows) : rows_(rows) {}
+  const attention::QueryRows& result() const override { return rows_; }
+
+ private:
+  const attention::QueryRows& rows_;
+};
+
+/// Refits what knorm keeps of a layer to these rows.
+cache::KeepPlan refitted(const FakeLayer& layer, const Spec& spec, const attention::QueryRows& rows) {
+  auto plan = layer.plan("knorm", 30);
+  const Recorded recorded(rows);
+  layer.look(spec.method(), 30, 0, 2, [&](policy::LayerView view) {
+    view.shown = policy::Shown({&recorded});
+    spec.method().lanes.merge.call(view, policy::Scores(1, kTokens), {}, plan);
+  });
+  return plan;
+}
+
 /// Of a turn no queries are recorded.
 TEST(Refit, leaves_values_alone_without_queries) {
   const FakeLayer layer(1, 2, kTokens, random_attention(9));
-  const auto spec = Spec::parse("refit(knorm)");
-  auto plan = layer.plan("knorm", 30);
-  layer.look(spec.method(), 30, 0, 2, [&](policy::LayerView view) {
-    view.query_rows = nullptr;
-    spec.method().lanes.merge.call(view, policy::Scores(1, kTokens), {}, plan);
-  });
-  EXPECT_TRUE(plan.values.empty());
+  const attention::QueryRows none({attention::ObservedRows::Kind::listed, 0, {}}, kTokens, 2, FakeLayer::kDim);
+  EXPECT_TRUE(refitted(layer, Spec::parse("refit(knorm)"), none).values.empty());
 }
 
 TEST(Refit, keeps_values_where_queries_are_no_numbers) {
   const FakeLayer layer(1, 2, kTokens, random_attention(9));
   const auto spec = Spec::parse("refit(knorm):rows=2");
-  auto plan = layer.plan("knorm", 30);
   attention::QueryRows rows({attention::ObservedRows::Kind::last, 2, {}}, kTokens, 2, FakeLayer::kDim);
   rows.begin_layer();
   const std::vector<float> none(2 * FakeLayer::kDim, std::nanf(""));
   rows.store(kTokens - 1, none.data(), none.data());
-  layer.look(spec.method(), 30, 0, 2, [&](policy::LayerView view) {
-    view.query_rows = &rows;
-    spec.method().lanes.merge.call(view, policy::Scores(1, kTokens), {}, plan);
-  });
+  const auto plan = refitted(layer, spec, rows);
   for (std::size_t i = 0; i < plan.heads[0].size(); ++i) {
     const auto own = layer.token(plan.heads[0][i]);
     for (std::size_t c = 0; c < FakeLayer::kDim; ++c)

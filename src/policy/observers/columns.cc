@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policy/observers/columns.h"
+
+#include <utility>
+
+#include "base/as_size.h"
+#include "policy/observers/request.h"
+#include "winnow/policy/score.h"
+
+namespace winnow::policy {
+
+namespace {
+
+using attention::ObservedRows;
+using attention::Reduction;
+
+class Columns : public ObserverOf<attention::Observation> {
+ public:
+  using Wanted = attention::Observe;
+
+  Columns(const Wanted& wanted, const ObservedLayer& layer)
+      : statistics_(wanted, layer.shape.query_heads, layer.prompt.tokens) {}
+
+  static ObserverBytes bytes(const Wanted& /*wanted*/, const ObservedLayer& layer) {
+    return {as_size(layer.shape.query_heads) * as_size(layer.prompt.tokens) * sizeof(float), 0};
+  }
+  static std::vector<attention::Observe> columns(const Wanted& wanted) { return {wanted}; }
+
+  std::vector<attention::Observation*> columns() override { return {&statistics_}; }
+  const attention::Observation& result() const override { return statistics_; }
+
+ private:
+  attention::Observation statistics_;
+};
+
+}  // namespace
+
+ObserverPart<attention::Observation> observe_columns(
+    std::string text, std::function<attention::Observe(const LayerPrompt&, int budget)> which) {
+  return {"observe", std::move(text), [which = std::move(which)](const Asking& asking) {
+            return request<Columns, attention::Observation>(which(asking.prompt, asking.budget));
+          }};
+}
+
+ObserverPart<attention::Observation> observe_last(int count) {
+  return observe_columns(count == 1 ? "attention of the last query"
+                                    : "sum of the attention of the last " + std::to_string(count) + " queries",
+                         [count](const LayerPrompt&, int) {
+                           return attention::Observe{{ObservedRows::Kind::last, count, {}}, Reduction::sum};
+                         });
+}
+
+ObserverPart<attention::Observation> observe_all() {
+  return observe_columns("sum of the attention of all queries", [](const LayerPrompt&, int) {
+    return attention::Observe{{ObservedRows::Kind::all, 0, {}}, Reduction::sum};
+  });
+}
+
+}  // namespace winnow::policy

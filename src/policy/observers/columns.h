@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "winnow/policy/observer.h"
+
+namespace winnow::policy {
+
+/// Statistics of the attention that each key receives from some queries.
+ObserverPart<attention::Observation> observe_columns(
+    std::string text, std::function<attention::Observe(const LayerPrompt&, int budget)> which);
+
+}  // namespace winnow::policy

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "winnow/policy/observer.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "base/worker.h"
+
+namespace winnow::policy {
+
+void Observer::begin_layer(const ObservedLayer& /*layer*/) {}
+void Observer::see_inputs(const LayerInputs& /*inputs*/, Worker /*worker*/) {}
+void Observer::see_rows(const LayerRows& /*rows*/, Worker /*worker*/) {}
+void Observer::end_layer(const EndedLayer& /*layer*/) {}
+
+bool Observers::has(std::string_view kind) const {
+  return std::ranges::any_of(parts_, [&](const Part& part) { return part.kind == kind; });
+}
+
+const Observer& Shown::at(std::size_t place) const {
+  if (place < observers_.size() && observers_[place] != nullptr) return *observers_[place];
+  throw std::logic_error(fmt::format(
+      "a part of the method looks at observer {} of {}, which the method shows to others", place, observers_.size()));
+}
+
+}  // namespace winnow::policy

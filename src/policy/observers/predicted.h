@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "winnow/policy/observer.h"
+
+namespace winnow::policy {
+
+/// What the session's calibration predicts of each entry, [H_kv][n]. REQUIRES: Method::needs_calibration.
+ObserverPart<Scores> observe_predictions();
+
+}  // namespace winnow::policy

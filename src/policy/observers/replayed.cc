@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policy/observers/replayed.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/as_size.h"
+#include "policy/observers/request.h"
+
+namespace winnow::policy {
+
+namespace {
+
+class Replayed : public ObserverOf<attention::Observation> {
+ public:
+  struct Wanted {
+    Replay replay;
+    std::vector<Token> draft;
+    bool operator==(const Wanted&) const = default;
+  };
+
+  Replayed(const Wanted& wanted, const ObservedLayer& layer)
+      : columns_(observed(wanted), query_heads(wanted, layer), layer.prompt.tokens) {}
+
+  static ObserverBytes bytes(const Wanted& wanted, const ObservedLayer& layer) {
+    return {as_size(query_heads(wanted, layer)) * as_size(layer.prompt.tokens) * sizeof(float), 0};
+  }
+  static std::vector<attention::Observe> columns(const Wanted& wanted) {
+    return wanted.replay.passages.empty() ? std::vector<attention::Observe>() : std::vector{observed(wanted)};
+  }
+
+  std::vector<attention::Observation*> columns() override { return {&columns_}; }
+  const attention::Observation& result() const override { return columns_; }
+
+ private:
+  static attention::Observe observed(const Wanted& wanted) {
+    attention::Observe all{{attention::ObservedRows::Kind::all, 0, {}}, wanted.replay.reduction};
+    all.scale = wanted.replay.scale;
+    return all;
+  }
+  static int query_heads(const Wanted& wanted, const ObservedLayer& layer) {
+    return wanted.replay.passages.empty() ? 0 : layer.shape.query_heads;
+  }
+
+  attention::Observation columns_;
+};
+
+class ReplayRequest : public Request<Replayed> {
+ public:
+  using Request::Request;
+  const Replay* replay() const override { return &wanted().replay; }
+  std::span<const Token> draft() const override { return wanted().draft; }
+};
+
+/// Only then may requests with different drafts read different passages.
+bool has_draft(const Replay& replay) {
+  return std::ranges::any_of(replay.passages, [](const Passage& passage) { return passage.drafted > 0; });
+}
+
+}  // namespace
+
+ObserverPart<attention::Observation> observe_replay(std::string text,
+                                                    std::function<Replay(const LayerPrompt&, int budget)> which) {
+  return {kReplay, std::move(text), [which = std::move(which)](const Asking& asking) {
+            Replayed::Wanted wanted{which(asking.first_layer, asking.budget), {}};
+            if (has_draft(wanted.replay)) wanted.draft.assign(asking.draft.begin(), asking.draft.end());
+            return RequestOf<attention::Observation>(std::make_shared<const ReplayRequest>(std::move(wanted)));
+          }};
+}
+
+}  // namespace winnow::policy

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "winnow/policy/observer.h"
+
+namespace winnow::policy {
+
+/// A request for an observer T, which is made of a value T::Wanted. T says what it takes by bytes(wanted, layer), and
+/// may say by columns(wanted) what attention records for it.
+template <class T>
+class Request : public ObserverRequest {
+ public:
+  using Wanted = typename T::Wanted;
+
+  explicit Request(Wanted wanted) : wanted_(std::move(wanted)) {}
+
+  bool equals(const ObserverRequest& other) const override {
+    const auto* const same = dynamic_cast<const Request*>(&other);
+    return same != nullptr && same->wanted_ == wanted_;
+  }
+  ObserverBytes bytes(const ObservedLayer& layer) const override { return T::bytes(wanted_, layer); }
+  std::unique_ptr<Observer> observer(const ObservedLayer& layer) const override {
+    return std::make_unique<T>(wanted_, layer);
+  }
+  std::vector<attention::Observe> columns() const override {
+    if constexpr (requires { T::columns(wanted_); }) {
+      return T::columns(wanted_);
+    } else {
+      return {};
+    }
+  }
+
+ protected:
+  const Wanted& wanted() const { return wanted_; }
+
+ private:
+  Wanted wanted_;
+};
+
+template <class T, class Result>
+RequestOf<Result> request(typename T::Wanted wanted) {
+  return RequestOf<Result>(std::make_shared<const Request<T>>(std::move(wanted)));
+}
+
+}  // namespace winnow::policy

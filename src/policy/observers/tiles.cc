@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policy/observers/tiles.h"
+
+#include "attention/tiles.h"
+#include "base/as_size.h"
+#include "policy/observers/request.h"
+
+namespace winnow::policy {
+
+namespace {
+
+class TileColumns : public ObserverOf<attention::Observation> {
+ public:
+  using Wanted = attention::Tiles;
+
+  TileColumns(const Wanted& wanted, const ObservedLayer& layer)
+      : sums_({}, layer.shape.query_heads, layer.prompt.tokens), tiles_(sums_, wanted, layer.shape.head_dim) {}
+
+  static ObserverBytes bytes(const Wanted& wanted, const ObservedLayer& layer) {
+    const int tokens = layer.prompt.tokens;
+    return {as_size(layer.shape.query_heads) * as_size(tokens) * sizeof(float) +
+                attention::TileAttention::bytes(layer.shape, wanted, tokens),
+            0};
+  }
+
+  ObserverNeeds needs() const override { return {.queries = true}; }
+  void see_rows(const LayerRows& rows, Worker worker) override {
+    tiles_.add(rows.queries, rows.scratch, rows.first, rows.count, worker);
+  }
+  const attention::Observation& result() const override { return sums_; }
+
+ private:
+  attention::Observation sums_;
+  attention::TileAttention tiles_;
+};
+
+}  // namespace
+
+ObserverPart<attention::Observation> observe_tiles(const attention::Tiles& tiles) {
+  return {"observe",
+          "sum of the attention of all queries to the " + std::to_string(tiles.length) + " tokens of their tile",
+          [tiles](const Asking&) { return request<TileColumns, attention::Observation>(tiles); }};
+}
+
+}  // namespace winnow::policy

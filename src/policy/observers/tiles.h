@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "winnow/policy/observer.h"
+
+namespace winnow::policy {
+
+/// Sums of the attention within tiles.
+ObserverPart<attention::Observation> observe_tiles(const attention::Tiles& tiles);
+
+}  // namespace winnow::policy
