@@ -15,7 +15,7 @@ namespace winnow::engine {
 /// Keeps all queries of the layer that a prompt is in, and what they attend to.
 class LayerRecord : public policy::Observer {
  public:
-  /// Of a prompt of so many tokens. Throws MemoryError.
+  /// Makes room for a prompt of so many tokens. Throws MemoryError.
   LayerRecord(const model::Hparams& hparams, MemoryAccount& account, int tokens);
   static std::size_t bytes(const model::Hparams& hparams, int tokens);
 

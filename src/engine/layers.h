@@ -28,7 +28,7 @@ const policy::Method& method_of(const CacheOptions& options, const model::LayerS
 /// The first layer without a window; where all have one, the first.
 int first_global(const model::Hparams& hparams);
 
-/// What is known of a prompt before it is read.
+/// Sizes of a prompt that are known before it is read.
 struct PromptSize {
   PromptSize(int all, int last = 0) : tokens(all), question(last) {}  // NOLINT(google-explicit-constructor)
 
@@ -38,15 +38,15 @@ struct PromptSize {
 
 /// That of a session without one: empty.
 const policy::LayerCalibration& no_calibration();
-/// Of a layer; empty for layers with windows.
+/// The calibration of a layer; empty for layers with windows.
 const policy::LayerCalibration& calibration_of(const Calibration* calibration, const model::Hparams& hparams,
                                                int layer);
 
-/// What a method's parts look at when a prompt has passed through a layer, without what its observers show. All of it
-/// outlives the view.
+/// The view of a method's parts when a prompt has passed through a layer, without the results of its observers. All
+/// arguments outlive the view.
 policy::LayerView view_of(const model::Hparams& hparams, int layer, const cache::LayerScratch& scratch,
                           const policy::LayerCalibration& calibration = no_calibration());
-/// What observers know of a layer before a prompt comes to it, after `past` tokens.
+/// Facts for observers of a layer before a prompt comes to it, after `past` tokens.
 policy::ObservedLayer observed_layer(const model::Hparams& hparams, int layer, const PromptSize& size, int past,
                                      const policy::LayerCalibration& calibration = no_calibration());
 

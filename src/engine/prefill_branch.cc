@@ -20,7 +20,7 @@ void add_scores(const policy::Scores& scores, int first, Ranking& to) {
   ++to.layers;
 }
 
-/// What a layer keeps whose heads are those from `first` on.
+/// The plan of a layer whose heads are those from `first` on.
 cache::KeepPlan plan_by(const Ranking& ranking, int first, const policy::SequenceLayer& layer,
                         const policy::LayerView& view) {
   policy::Scores scores(view.shape.kv_heads, view.tokens());

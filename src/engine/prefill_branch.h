@@ -23,7 +23,7 @@ struct Ranking {
   std::vector<int> entries = {};  ///< what each head keeps; empty: not known yet
 };
 
-/// What passes before have shown of a prompt, for one cache.
+/// Results of passes before over a prompt, for one cache.
 struct Shown {
   std::vector<Token> draft = {};  ///< what its passages repeat
   /// Null: each layer is compressed by what is seen of it. Without `entries`: this pass ranks, and fills no lanes. With
@@ -33,7 +33,7 @@ struct Shown {
   policy::Reading reading() const;
 };
 
-/// What all branches of a prefill belong to.
+/// The session that all branches of a prefill belong to.
 struct PrefillSite {
   network::Executor& executor;
   const model::Hparams& hparams;
@@ -51,7 +51,7 @@ class PrefillBranch {
                 std::span<const Shown> shown);
 
   int tokens() const { return size_.tokens; }
-  /// What is read again after the prompt.
+  /// Requests for which passages are read again after the prompt.
   std::span<const policy::ObserverRequestPtr> replays() const { return replays_; }
   /// Rows of the longest passage that is read again.
   int longest_passage() const;

@@ -7,7 +7,7 @@
 #include "engine/layers.h"
 #include "policy/observers/layer_observers.h"
 
-/// What the methods of caches ask to see of a prompt.
+/// Requests of caches' methods to observers of a prompt.
 namespace winnow::engine {
 
 /// A cache, and what a pass over a prompt does for it.
@@ -19,12 +19,12 @@ struct CachePass {
 /// One pass that does everything.
 std::vector<CachePass> whole_passes(std::span<const CacheOptions> caches);
 
-/// What a cache's method asks for in a layer of a kind, by place.
+/// Requests of a cache's method in a layer of a kind, by place.
 std::vector<policy::ObserverRequestPtr> requests_of(const CachePass& cache, const model::Hparams& hparams,
                                                     const model::LayerSpec& spec, const PromptSize& size, int past,
                                                     std::span<const Token> draft = {});
 
-/// What is read again for a prompt by some caches, without repeats: those of the requests that have passages.
+/// Requests of some caches that have passages of a prompt read again, without repeats.
 /// `drafts` [cache] or empty, before they are known: then requests that repeat drafts are all taken to be different.
 std::vector<policy::ObserverRequestPtr> replays_of(std::span<const CachePass> caches, const model::Hparams& hparams,
                                                    const PromptSize& size, int past,

@@ -8,10 +8,10 @@
 #include "winnow/counted_vector.h"
 #include "winnow/export.h"
 
-/// What methods and their observers know of a layer.
+/// Facts about a layer for methods and their observers.
 namespace winnow::policy {
 
-/// What is known of a layer before anything has been read.
+/// Facts about a layer that are known before anything has been read.
 struct LayerPrompt {
   int tokens = 0;
   int group = 1;     ///< query heads of a KV head
@@ -33,7 +33,7 @@ class Scores {
   /// Scores of one head, [n].
   std::span<float> head(int h) { return {values_.data() + offset(h), static_cast<std::size_t>(n_)}; }
   std::span<const float> head(int h) const { return {values_.data() + offset(h), static_cast<std::size_t>(n_)}; }
-  /// Of all heads, one after the other.
+  /// All heads, one after the other.
   std::span<float> all() { return values_; }
 
  private:
@@ -51,7 +51,7 @@ struct QueryStatistics {
   bool operator==(const QueryStatistics&) const = default;
 };
 
-/// What `winnow calibrate` has found of one layer without a window: its queries, and a linear map of the row that a
+/// A calibration of one layer without a window (`winnow calibrate`): its queries, and a linear map of the row that a
 /// token's query, key and value are made of, which predicts how much its entry will matter. Empty where the session has
 /// no calibration.
 struct WINNOW_EXPORT LayerCalibration {

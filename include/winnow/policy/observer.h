@@ -70,14 +70,14 @@ struct EndedLayer {
   const OutputProjection& projection;
 };
 
-/// What an observer reads of a chunk beside the attention that is recorded for it.
+/// Rows that an observer reads of a chunk, beside the attention that is recorded for it.
 struct ObserverNeeds {
   bool inputs = false;
   bool queries = false;  ///< with the outputs
 };
 
-/// Looks at a prompt in one layer after the other. The team calls see_…() with a barrier before and after: its members
-/// share the rows, or the heads.
+/// Looks at a prompt in one layer after the other. The team calls see_inputs() and see_rows() with a barrier before and
+/// after: its members share the rows, or the heads.
 class WINNOW_EXPORT Observer {
  public:
   Observer() = default;
@@ -111,7 +111,7 @@ struct ObserverBytes {
   std::size_t ending = 0;   ///< besides, while the layer is compressed
 };
 
-/// What a method asks for, as a value: equal requests are met by one observer.
+/// A method's wish to see something, as a value: equal requests are met by one observer.
 class WINNOW_EXPORT ObserverRequest {
  public:
   ObserverRequest() = default;
@@ -122,9 +122,9 @@ class WINNOW_EXPORT ObserverRequest {
   virtual bool equals(const ObserverRequest& other) const = 0;
   virtual ObserverBytes bytes(const ObservedLayer& layer) const = 0;
   virtual std::unique_ptr<Observer> observer(const ObservedLayer& layer) const = 0;
-  /// What its observer has attention record.
+  /// Statistics that attention records for its observer.
   virtual std::vector<attention::Observe> columns() const { return {}; }
-  /// What is read again for it; null: nothing. Then attention is recorded for what is read again alone.
+  /// Passages that are read again for it; null: none. Attention is then recorded for these alone.
   virtual const Replay* replay() const { return nullptr; }
   /// The tokens that passages of the replay repeat as their draft.
   virtual std::span<const Token> draft() const { return {}; }
@@ -142,13 +142,13 @@ class RequestOf {
   ObserverRequestPtr request_;
 };
 
-/// What a request may depend on.
+/// Facts that a request may depend on.
 struct Asking {
   LayerPrompt prompt;
   int budget = 0;                     ///< entries per KV head
   LayerPrompt first_layer;            ///< the prompt in the first layer that methods compress
   int past = 0;                       ///< tokens that come before the prompt
-  std::span<const Token> draft = {};  ///< what Method::draft has made; empty before
+  std::span<const Token> draft = {};  ///< the tokens that Method::draft has made; empty before
 };
 
 /// The parts of a method that look at what an observer shows.
@@ -195,7 +195,7 @@ class Observers {
   std::vector<Part> parts_;
 };
 
-/// What the observers of one method show of a layer.
+/// The results of one method's observers in a layer.
 class WINNOW_EXPORT Shown {
  public:
   Shown() = default;

@@ -17,10 +17,10 @@ enum class Reading {
   keeping,  ///< the others: the entries have been ranked before
 };
 
-/// What a method asks for in a reading, by place; null where no part that is called looks.
+/// Requests of a method in a reading, by place; null where no part that is called looks.
 std::vector<ObserverRequestPtr> requests_of(const Method& method, const Asking& asking, Reading reading);
 
-/// Those of several methods without repeats and nulls.
+/// Adds requests that are not there yet; nulls are left out.
 void add_requests(std::span<const ObserverRequestPtr> more, std::vector<ObserverRequestPtr>& to);
 
 /// All that methods look at in one layer of a prompt: an observer for each different request.
@@ -31,7 +31,7 @@ class LayerObservers {
 
   void begin_layer(const ObservedLayer& layer);
   void end_layer(const EndedLayer& layer);
-  /// Those that look at the prompt itself.
+  /// Adds the observers that look at the prompt itself.
   void add_to(std::vector<Observer*>& out) const;
   /// The one that looks at what is read again for an equal request. REQUIRES: a method has made it.
   Observer* of_replay(const ObserverRequest& request) const;

@@ -5,7 +5,7 @@
 
 namespace winnow::policy {
 
-/// What the session's calibration predicts of each entry, [H_kv][n]. REQUIRES: Method::needs_calibration.
+/// Scores of each entry that the session's calibration predicts, [H_kv][n]. REQUIRES: Method::needs_calibration.
 ObserverPart<Scores> observe_predictions();
 
 }  // namespace winnow::policy
