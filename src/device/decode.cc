@@ -28,7 +28,7 @@ struct DecodeShape {
   static constexpr int kShared = kQueryBytes > kStates ? kQueryBytes : kStates;
 };
 
-/// What a warp has seen of its keys, for the query head of this thread's rows.
+/// Everything that a warp has seen of its keys, for the query head of this thread's rows.
 template <int D>
 struct DecodeState {
   float out[D / 8][4];  ///< of eight elements of 64, of two columns: of what is rounded, and of what is left

@@ -95,7 +95,7 @@ struct StoreTask {
   std::int32_t halves;  ///< 1: pair i is (i, i + pairs); 0: (2i, 2i + 1)
 };
 
-/// What a library of kernels exports. A call gives null, or a sentence that says why nothing was queued.
+/// The calls that a library of kernels exports. A call gives null, or a sentence that says why nothing was queued.
 struct Kernels {
   std::int32_t version;
   const char* (*prefill)(const PrefillTask&, void* stream);

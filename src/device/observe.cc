@@ -59,7 +59,7 @@ class ObserveBlock {
 
  private:
   WINNOW_DEVICE Tile<D> queries(int tile) const { return keys_.after(Shape::kKeys + tile % 2 * Shape::kQueries); }
-  /// What is taken off the logits of each query of a tile, so that their powers of 2 are its probabilities times its
+  /// Subtracted from the logits of each query of a tile, so that their powers of 2 are its probabilities times its
   /// weight.
   WINNOW_DEVICE float* less_of(int tile) const {
     return reinterpret_cast<float*>(shared_memory() + Shape::kRows) + tile % 2 * Shape::kQueries;
@@ -106,7 +106,7 @@ class ObserveBlock {
     commit_copies();
   }
 
-  /// Of this thread's query of a tile. Infinite where there is none: its probabilities are 0.
+  /// The same for this thread's query of a tile. Infinite where there is none: its probabilities are 0.
   WINNOW_DEVICE float less(int tile) const {
     const int i = tile * Shape::kQueries + thread();
     if (thread() >= Shape::kQueries || i >= t_.observed) return infinity();

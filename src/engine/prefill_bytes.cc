@@ -94,7 +94,7 @@ std::vector<CacheOptions> options_of(std::span<const CachePass> caches) {
   return out;
 }
 
-/// What all caches together ask for in a layer of a prompt, each once; but replays with drafts, which may differ.
+/// Requests of all caches together in a layer of a prompt, each once; but replays with drafts, which may differ.
 std::vector<policy::ObserverRequestPtr> asked_by(std::span<const CachePass> caches, const model::Hparams& hparams,
                                                  const model::LayerSpec& layer, const PromptSize& size, int past) {
   std::vector<policy::ObserverRequestPtr> out;

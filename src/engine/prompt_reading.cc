@@ -199,7 +199,7 @@ std::vector<Prefilled> PromptReading::run() {
 
 namespace {
 
-/// Those that rank entries of all layers together do that alone in the first pass; then the second keeps them.
+/// Caches that rank entries of all layers together only rank in the first pass; the second keeps what was ranked.
 std::vector<CachePass> first_pass(const Passes& passes) {
   auto out = whole_passes(passes.first);
   for (const std::size_t i : passes.again) {

@@ -7,7 +7,7 @@
 #include "model/vocab.h"
 #include "winnow/policy/method.h"
 
-/// What is read again after a prompt.
+/// Passages that are read again after a prompt.
 namespace winnow::engine {
 
 /// The tokens of a passage of `prompt`, with those of `draft` that it repeats.

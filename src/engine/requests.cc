@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/requests.h"
 
-#include <algorithm>
-
 namespace winnow::engine {
 
 std::vector<CachePass> whole_passes(std::span<const CacheOptions> caches) {
@@ -23,14 +21,6 @@ std::vector<policy::ObserverRequestPtr> requests_of(const CachePass& cache, cons
   return policy::requests_of(method_of(cache.options, spec), asking, cache.reading);
 }
 
-namespace {
-
-bool repeats_draft(const policy::Replay& replay) {
-  return std::ranges::any_of(replay.passages, [](const policy::Passage& passage) { return passage.drafted > 0; });
-}
-
-}  // namespace
-
 std::vector<policy::ObserverRequestPtr> replays_of(std::span<const CachePass> caches, const model::Hparams& hparams,
                                                    const PromptSize& size, int past,
                                                    std::span<const std::vector<Token>> drafts) {
@@ -41,7 +31,7 @@ std::vector<policy::ObserverRequestPtr> replays_of(std::span<const CachePass> ca
     for (const auto& request : requests_of(caches[i], hparams, spec, size, past, draft)) {
       const auto* const replay = request ? request->replay() : nullptr;
       if (replay == nullptr || replay->passages.empty()) continue;
-      if (drafts.empty() && repeats_draft(*replay)) {
+      if (drafts.empty() && replay->has_draft()) {
         out.push_back(request);
       } else {
         policy::add_requests(std::span(&request, 1), out);

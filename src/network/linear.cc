@@ -71,7 +71,7 @@ std::size_t result_bytes(const Bf16Kernel::Shape& s) {
 
 const Bf16Kernel* Bf16Kernels::get(const Bf16Kernel::Shape& shape, std::size_t besides) {
   auto found = kernels_.find(shape);
-  // What could not be made for lack of memory is asked for again: no request may change what the next ones compute.
+  // A kernel that memory was too short for is asked for again: no request may change what the next ones compute.
   if (found == kernels_.end()) found = kernels_.emplace(shape, Bf16Kernel::make(shape)).first;
   if (found->second == nullptr) return nullptr;
   const std::size_t bytes = whole_lines(found->second->scratch_bytes()) + besides;

@@ -18,7 +18,7 @@ namespace {
 
 using attention::Reduction;
 
-/// What the observers of the window's queries and of the draft's have seen.
+/// Places of the attention of the window's queries and of the draft's.
 struct Attention {
   Seen<attention::Observation> window;
   Seen<attention::Observation> draft;

@@ -19,7 +19,7 @@ Option repetition_option();
 /// tokens before them. Recorded is the largest attention that a token gets from the request for its chunk and from the
 /// reply. `options` has the one of repetition_option().
 std::function<Replay(const LayerPrompt&, int budget)> repetition(const Options& options, attention::RowScale scale);
-/// What `winnow methods` says of it.
+/// The words of `winnow methods` for it.
 std::string repetition_text(const Options& options);
 
 /// winnow's own: kvzip(X).

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -61,7 +62,7 @@ struct WINNOW_EXPORT LayerView {
   void key(int kv_head, int token, std::span<float> out) const;
   /// The same for the value.
   void value(int kv_head, int token, std::span<float> out) const;
-  /// What one of the method's observers has seen.
+  /// The result of one of the method's observers.
   template <class Result>
   const Result& operator[](Seen<Result> seen) const {
     return shown[seen];
@@ -143,6 +144,10 @@ struct Replay {
   attention::RowScale scale = attention::RowScale::one;
 
   bool operator==(const Replay&) const = default;
+  /// Whether passages repeat a draft: then replays that are asked for alike may read different tokens.
+  bool has_draft() const {
+    return std::any_of(passages.begin(), passages.end(), [](const Passage& passage) { return passage.drafted > 0; });
+  }
 };
 
 /// The tokens that another method would generate after the prompt, each the likeliest one. The prompt is then read
@@ -262,7 +267,7 @@ struct Method {
   bool retrieves = false;          ///< each query chooses what it reads: a budget's worth of all entries, or a share
                                    ///< of those that are kept
   Observers observers;
-  /// What passages of its replays repeat; empty: the prompt is read once.
+  /// Tokens that passages of its replays repeat; empty: the prompt is read once.
   std::optional<Draft> draft;
   SelectionParts selection;
   LaneParts lanes;

@@ -24,7 +24,7 @@ struct Grid {
 /// Shared memory begins as NaN, and a page that nobody may touch follows it.
 void run(const Grid& grid, const std::function<void()>& kernel);
 
-/// Of the fiber that runs.
+/// Numbers of the fiber that runs.
 int thread();
 int block_x();
 int block_y();

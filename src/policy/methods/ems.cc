@@ -40,7 +40,7 @@ struct EmsRule {
 /// All queries, or those of the first and the last half-budget; and the window's.
 using attention::ObservedRows;
 
-/// What the observers of all queries and of the window's have seen.
+/// Places of the attention of all queries and of the window's.
 struct Attention {
   Seen<attention::Observation> all;
   Seen<attention::Observation> window;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "policy/observers/replayed.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "base/as_size.h"
@@ -52,18 +51,13 @@ class ReplayRequest : public Request<Replayed> {
   std::span<const Token> draft() const override { return wanted().draft; }
 };
 
-/// Only then may requests with different drafts read different passages.
-bool has_draft(const Replay& replay) {
-  return std::ranges::any_of(replay.passages, [](const Passage& passage) { return passage.drafted > 0; });
-}
-
 }  // namespace
 
 ObserverPart<attention::Observation> observe_replay(std::string text,
                                                     std::function<Replay(const LayerPrompt&, int budget)> which) {
   return {kReplay, std::move(text), [which = std::move(which)](const Asking& asking) {
             Replayed::Wanted wanted{which(asking.first_layer, asking.budget), {}};
-            if (has_draft(wanted.replay)) wanted.draft.assign(asking.draft.begin(), asking.draft.end());
+            if (wanted.replay.has_draft()) wanted.draft.assign(asking.draft.begin(), asking.draft.end());
             return RequestOf<attention::Observation>(std::make_shared<const ReplayRequest>(std::move(wanted)));
           }};
 }
