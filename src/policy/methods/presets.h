@@ -14,6 +14,7 @@ Preset ada_snapkv();
 Preset ahakv();
 Preset cam();
 Preset compactor();
+Preset cur();
 Preset dapq();
 Preset ems();
 Preset expected_attention();
@@ -65,6 +66,7 @@ inline std::vector<Preset> all() {
       with_positions(dapq()),
       with_positions(compactor()),
       with_positions(lagkv()),
+      with_positions(cur()),
       with_positions(triattention()),
       with_positions(r_kv()),
   };

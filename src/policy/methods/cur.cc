@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/as_size.h"
+#include "policy/methods/presets.h"
+#include "policy/rows.h"
+
+namespace winnow::policy::methods {
+
+namespace {
+
+struct CurSettings {
+  int local;       ///< tokens of a stretch; 0: all
+  std::string by;  ///< rows whose lengths count
+};
+
+/// Adds up to 1, unless all are 0.
+void divide_by_sum(std::span<double> x) {
+  const double sum = std::accumulate(x.begin(), x.end(), 0.0);
+  for (double& v : x) v = sum > 0 ? v / sum : 0;
+}
+
+/// Each row's share of the squared lengths of its stretch; without stretches, its squared length.
+class LengthShares {
+ public:
+  explicit LengthShares(int tokens) : squares_(as_size(tokens)) {}
+
+  void add(int token, std::span<const float> row) { squares_[as_size(token)] = std::pow(norm(row), 2); }
+  std::vector<double> finish(int local) {
+    const std::span all(squares_);
+    for (std::size_t first = 0; local > 0 && first < all.size(); first += as_size(local))
+      divide_by_sum(all.subspan(first, std::min(as_size(local), all.size() - first)));
+    return std::move(squares_);
+  }
+
+ private:
+  std::vector<double> squares_;
+};
+
+double joint_share(double key, double value, const std::string& by) {
+  if (by == "keys") return key;
+  if (by == "values") return value;
+  return by == "mean" ? (key + value) / 2 : key * value;
+}
+
+Scores leverage_by_length(const LayerView& view, const CurSettings& s) {
+  Scores scores(view.shape.kv_heads, view.tokens());
+  for (int head = 0; head < scores.heads(); ++head) {
+    LengthShares of_keys(view.tokens());
+    LengthShares of_values(view.tokens());
+    for_each_key(view, head, [&](int j, std::span<const float> key) { of_keys.add(j, key); });
+    for_each_row(view.scratch.values(head), [&](int j, std::span<const float> value) { of_values.add(j, value); });
+    auto out = of_keys.finish(s.local);
+    const auto values = of_values.finish(s.local);
+    for (std::size_t j = 0; j < out.size(); ++j) out[j] = joint_share(out[j], values[j], s.by);
+    divide_by_sum(out);
+    std::copy(out.begin(), out.end(), scores.head(head).begin());
+  }
+  return scores;
+}
+
+}  // namespace
+
+/// CurDKV (Sengupta et al., 2025, "Value-Guided KV Compression for LLMs via Approximated CUR Decomposition"), as
+/// kvpress has it: squared lengths stand for the leverage of keys and of values. Options as the list below says.
+Preset cur() {
+  return {.name = "cur",
+          .summary = "the entries with the longest keys and values among the tokens beside them",
+          .paper = "Sengupta et al. 2025, Value-Guided KV Compression for LLMs via Approximated CUR Decomposition",
+          .options = {{"local", Option::Integer{16, 0, 65536}, "tokens that a length is compared with; 0: all"},
+                      {"by", Option::Choice{"product", {"product", "mean", "keys", "values"}},
+                       "how squared lengths of keys and values are joined, or which of them counts"},
+                      {"sinks", Option::Integer{4, 0, 65536}, "first tokens that are always kept"}},
+          .build = [](const Options& options) {
+            const CurSettings s{options.integer("local"), options.text("by")};
+            Method method;
+            rank_by(method, "shares of the squared lengths of nearby keys and values", options.integer("sinks"),
+                    [s](const LayerView& view, const AlwaysKept&) { return leverage_by_length(view, s); });
+            return method;
+          }};
+}
+
+}  // namespace winnow::policy::methods
