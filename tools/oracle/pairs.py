@@ -6,6 +6,7 @@ from typing import Callable
 
 from kvpress import (
     AdaKVPress,
+    CURPress,
     ExpectedAttentionPress,
     KeyDiffPress,
     KnormPress,
@@ -66,6 +67,7 @@ PAIRS = [
     Pair("AdaKV(SnapKV), alpha 0.9", f"ada-snapkv:{SNAPKV},floor={{floor}},floor-rule=hard", ada(0.9), alpha=0.9),
     Pair("Knorm", "knorm", KnormPress),
     Pair("KeyDiff", "keydiff", KeyDiffPress),
+    Pair("CUR", "cur", CURPress),
     Pair("ExpectedAttention", EXPECTED, lambda share: ExpectedAttentionPress(share, FUTURE, SINKS)),
     Pair("the same, softmax over all positions", f"{EXPECTED},softmax=all", lambda share: WholeSoftmax(share, FUTURE)),
 ]
