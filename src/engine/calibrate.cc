@@ -2,8 +2,7 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
-#include <cmath>
-#include <map>
+#include <memory>
 #include <string_view>
 #include <utility>
 
@@ -12,11 +11,10 @@
 #include "base/file.h"
 #include "engine/calibration.h"
 #include "engine/model_impl.h"
-#include "engine/query_sums.h"
-#include "engine/ridge.h"
 #include "engine/session_impl.h"
 #include "winnow/calibration.h"
 #include "winnow/error.h"
+#include "winnow/policy/calibrator.h"
 #include "winnow/policy/registry.h"
 
 namespace winnow {
@@ -26,10 +24,7 @@ namespace {
 /// About as long as the texts that KVzap's authors train with, so that the scores of all passages are alike: a softmax
 /// over more tokens gives each of them less.
 constexpr int kPassage = 1024;
-constexpr int kLeast = 64;         ///< tokens of a passage
-constexpr std::size_t kSinks = 4;  ///< first tokens of a passage that are left out: they are unlike all others
-constexpr double kAlpha = 1;
-constexpr double kLeastScore = 1e-12;  ///< so that a score of 0 has a logarithm
+constexpr int kLeast = 64;  ///< tokens of a passage
 
 /// Which tokens of a text of `all` are read.
 std::vector<std::pair<int, int>> passages_of(int all, int most) {
@@ -44,103 +39,88 @@ std::vector<std::pair<int, int>> passages_of(int all, int most) {
   return out;
 }
 
-/// The queries of the layers while a passage is read, the rows that enter them, and what the passage's repetition then
-/// says of these.
+/// The calibrators of all methods in each layer without a window.
 class Fitting : public policy::Observer {
  public:
-  explicit Fitting(const model::Hparams& hparams) : hparams_(hparams) {
+  explicit Fitting(const model::Hparams& hparams) : hparams_(hparams), parts_(policy::registered_calibrations()) {
     for (int l = 0; l < hparams.n_kv_layer; ++l) {
-      const auto& spec = hparams.layer(l);
-      if (spec.window > 0) continue;
-      fits_.emplace_back(hparams.n_embd, spec.n_head_kv);
-      queries_.emplace_back(spec.n_head, spec.head_dim);
+      if (hparams.layer(l).window > 0) continue;
+      auto& of_layer = layers_.emplace_back();
+      for (const auto& part : parts_) of_layer.push_back(part.calibrator(size_of(hparams, l)));
     }
   }
 
+  /// What they hold.
   static std::size_t bytes(const model::Hparams& hparams) {
     std::size_t out = 0;
-    for (int l = 0; l < hparams.n_kv_layer; ++l) {
-      if (hparams.layer(l).window == 0) out += engine::Ridge::bytes(hparams.n_embd, hparams.layer(l).n_head_kv);
+    for (const auto& part : policy::registered_calibrations()) {
+      for (int l = 0; l < hparams.n_kv_layer; ++l) {
+        if (hparams.layer(l).window == 0) out += part.bytes(size_of(hparams, l));
+      }
     }
     return out;
   }
 
-  policy::ObserverNeeds needs() const override { return {.inputs = sees_inputs_, .queries = sees_queries_}; }
-
+  policy::ObserverNeeds needs() const override {
+    policy::ObserverNeeds out;
+    for (const auto* const calibrator : reading_) {
+      out.inputs = out.inputs || calibrator->needs().inputs;
+      out.queries = out.queries || calibrator->needs().queries;
+    }
+    return out;
+  }
   void begin_layer(const policy::ObservedLayer& layer) override {
-    const auto tokens = as_size(layer.prompt.tokens);
-    layer_ = layer.number;
-    query_width_ = as_size(layer.shape.query_heads) * as_size(layer.shape.head_dim);
-    sees_queries_ = layer.shape.window == 0;
-    sees_inputs_ = sees_queries_ && layer.keys_of == layer.number;
-    if (sees_queries_) rotated_queries_[layer_].assign(tokens * query_width_, 0);
-    if (sees_inputs_) rows_[layer_].assign(tokens * as_size(layer.input_dim), 0);
+    reading_.clear();
+    if (layer.shape.window > 0) return;
+    for (const auto& calibrator : of(layer.keys_of)) {
+      calibrator->begin_layer(layer);
+      reading_.push_back(calibrator.get());
+    }
   }
-
   void see_inputs(const policy::LayerInputs& inputs, Worker worker) override {
-    copy_rows({inputs.data, as_size(inputs.count) * as_size(inputs.width)},
-              as_size(inputs.first) * as_size(inputs.width), worker, rows_.at(layer_));
+    for (auto* const calibrator : reading_) {
+      if (calibrator->needs().inputs) calibrator->see_inputs(inputs, worker);
+    }
   }
-
   void see_rows(const policy::LayerRows& rows, Worker worker) override {
-    copy_rows({rows.queries, as_size(rows.count) * query_width_}, as_size(rows.first) * query_width_, worker,
-              rotated_queries_.at(layer_));
-  }
-
-  /// Of those that have read the keys of one layer.
-  void end_layer(const policy::EndedLayer& ended) override {
-    if (hparams_.layer(ended.number).window > 0) return;
-    const auto positions = ended.scratch.positions().subspan(kSinks);
-    for (const auto& [layer, queries] : rotated_queries_) {
-      const auto& spec = hparams_.layer(layer);
-      const std::size_t width = as_size(spec.n_head) * as_size(spec.head_dim);
-      queries_[as_size(hparams_.place_of[ended.number])].add(std::span(queries).subspan(kSinks * width), positions,
-                                                             spec.rope);
+    for (auto* const calibrator : reading_) {
+      if (calibrator->needs().queries) calibrator->see_rows(rows, worker);
     }
-    rotated_queries_.clear();
   }
-
-  void add(const policy::LayerView& view, const policy::Scores& scores) {
-    std::vector<float> targets;
-    for (std::size_t j = kSinks; j < as_size(scores.size()); ++j) {
-      for (int head = 0; head < scores.heads(); ++head) {
-        const double score = scores.head(head)[j];
-        targets.push_back(static_cast<float>(std::log(std::max(kLeastScore, score))));
-      }
-    }
-    const auto& rows = rows_.at(view.number);
-    const auto width = as_size(hparams_.n_embd);
-    fits_[as_size(view.layer)].add(std::span(rows).subspan(kSinks * width), targets);
-    rows_.erase(view.number);
+  void end_layer(const policy::EndedLayer& layer) override {
+    if (hparams_.layer(layer.number).window > 0) return;
+    for (const auto& calibrator : of(layer.number)) calibrator->end_layer(layer);
+  }
+  void see_scores(const policy::LayerView& view, const policy::Scores& scores) {
+    for (const auto& calibrator : of(view.number)) calibrator->see_scores(scores);
   }
 
   engine::Calibration finish(std::vector<double>& explained) {
     engine::Calibration out;
-    for (std::size_t l = 0; l < fits_.size(); ++l) {
-      auto [weights, bias, share] = fits_[l].fit(kAlpha);
-      out.layers.push_back({std::move(weights), std::move(bias), queries_[l].statistics()});
-      explained.push_back(share);
+    for (const auto& of_layer : layers_) {
+      policy::LayerCalibration::Facts facts;
+      for (std::size_t i = 0; i < parts_.size(); ++i) {
+        facts.emplace(parts_[i].name, of_layer[i]->numbers());
+        if (const auto share = of_layer[i]->explained()) explained.push_back(*share);
+      }
+      out.layers.emplace_back(std::move(facts));
     }
     return out;
   }
 
  private:
-  /// Each member of a team copies a part.
-  static void copy_rows(std::span<const float> from, std::size_t to, Worker worker, std::vector<float>& all) {
-    const auto begin = part(from.size(), worker.index, worker.count);
-    const auto end = part(from.size(), worker.index + 1, worker.count);
-    std::copy_n(from.data() + begin, end - begin, all.data() + to + begin);
+  using Calibrators = std::vector<std::unique_ptr<policy::Calibrator>>;
+
+  static policy::CalibratedLayer size_of(const model::Hparams& hparams, int layer) {
+    const auto& spec = hparams.layer(layer);
+    return {spec.n_head, spec.n_head_kv, spec.head_dim, hparams.n_embd};
   }
+  const Calibrators& of(int layer) const { return layers_[as_size(hparams_.place_of[as_size(layer)])]; }
 
   const model::Hparams& hparams_;
-  int layer_ = 0;  ///< that is being read
-  std::size_t query_width_ = 0;
-  bool sees_inputs_ = false;
-  bool sees_queries_ = false;
-  std::vector<engine::Ridge> fits_;                    ///< [layer without a window]
-  std::vector<engine::QuerySums> queries_;             ///< the same
-  std::map<int, std::vector<float>> rows_;             ///< of layers that have not been compressed, [tokens][n_embd]
-  std::map<int, std::vector<float>> rotated_queries_;  ///< of layers whose keys are still read, [tokens][H_q][d]
+  std::vector<policy::CalibrationPart> parts_;
+  std::vector<Calibrators> layers_;           ///< [layer without a window][part]
+  std::vector<policy::Calibrator*> reading_;  ///< of the layer that is being read
 };
 
 /// KVzip+ with hardly a budget, which shows all its scores.
@@ -149,7 +129,7 @@ CacheOptions watched(Fitting& fitting) {
   method.selection.score.call = [score = method.selection.score.call, &fitting](const policy::LayerView& view,
                                                                                 const policy::AlwaysKept& always_kept) {
     auto out = score(view, always_kept);
-    fitting.add(view, out);
+    fitting.see_scores(view, out);
     return out;
   };
   policy::Registry registry;
@@ -209,7 +189,7 @@ Calibrated calibrate(Session& session, const std::string& text, const std::strin
   if (tokens.size() < as_size(kLeast))
     throw InputError(fmt::format("a text of {} tokens is too short to calibrate with: at least {} are needed",
                                  tokens.size(), kLeast));
-  check_memory(Fitting::bytes(impl.hparams), "sums of products of what enters the layers");
+  check_memory(Fitting::bytes(impl.hparams), "what is summed up over the passages");
   Fitting fitting(impl.hparams);
   const CacheOptions watching = watched(fitting);
   const auto passages = passages_of(static_cast<int>(tokens.size()), options.tokens);

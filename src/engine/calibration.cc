@@ -5,47 +5,60 @@
 
 #include <cmath>
 #include <span>
+#include <string>
+#include <string_view>
+#include <utility>
 
-#include "base/as_size.h"
+#include "base/printable.h"
 #include "winnow/error.h"
 
 namespace winnow::engine {
 
 namespace {
 
-std::size_t bytes_of(const LayerCalibration& layer) {
-  return (layer.weights.size() + layer.bias.size() + layer.queries.mean.size() + layer.queries.mean_lengths.size()) *
-         sizeof(float);
+std::vector<float> read_numbers(ByteCursor& from, const std::string& name) {
+  const auto count = from.take<std::uint32_t>("the number of a layer's numbers");
+  if (count > from.left() / sizeof(float))
+    from.fail(fmt::format("a layer's {} are {} numbers, {} bytes are left", name, count, from.left()));
+  std::vector<float> out(count);
+  from.read(std::span<float>(out), name);
+  for (const float x : out) {
+    if (!std::isfinite(x)) from.fail(fmt::format("a layer's {} have a number that is {}", name, x));
+  }
+  return out;
 }
 
-void read_numbers(std::vector<float>& to, std::size_t count, ByteCursor& from, const char* what) {
-  if (count > from.left() / sizeof(float))
-    from.fail(fmt::format("{} are {} numbers, {} bytes are left", what, count, from.left()));
-  to.resize(count);
-  from.read(std::span<float>(to), what);
-  for (const float x : to) {
-    if (!std::isfinite(x)) from.fail(fmt::format("{} have a number that is {}", what, x));
+LayerCalibration read_layer(ByteCursor& from) {
+  LayerCalibration::Facts facts;
+  for (auto left = from.take<std::uint32_t>("the number of a layer's facts"); left > 0; --left) {
+    const std::string name = from.text("the name of a layer's facts");
+    auto numbers = read_numbers(from, brief(name));
+    if (!facts.emplace(name, std::move(numbers)).second) from.fail(fmt::format("a layer has {} twice", brief(name)));
   }
+  from.finish("the layer");
+  return LayerCalibration(std::move(facts));
 }
 
 }  // namespace
 
 void write_calibration(ByteSink& to, const Calibration& calibration, const ModelIdentity& model) {
-  MemorySink head;
-  model.write(head);
-  put(head, static_cast<std::uint32_t>(calibration.layers.size()));
-  std::vector<std::size_t> lengths{head.bytes().size()};
-  for (const auto& layer : calibration.layers) lengths.push_back(bytes_of(layer));
-  cache::SectionWriter writer(to, kCalibrationFormat, lengths);
-  writer.section([&](ByteSink& sink) { sink.write(head.bytes()); });
-  for (const auto& layer : calibration.layers) {
-    writer.section([&](ByteSink& sink) {
-      put(sink, std::span<const float>(layer.weights));
-      put(sink, std::span<const float>(layer.bias));
-      put(sink, std::span<const float>(layer.queries.mean));
-      put(sink, std::span<const float>(layer.queries.mean_lengths));
-    });
+  std::vector<MemorySink> sections(calibration.layers.size() + 1);
+  model.write(sections[0]);
+  put(sections[0], static_cast<std::uint32_t>(calibration.layers.size()));
+  for (std::size_t l = 0; l < calibration.layers.size(); ++l) {
+    const auto& facts = calibration.layers[l].facts();
+    auto& layer = sections[l + 1];
+    put(layer, static_cast<std::uint32_t>(facts.size()));
+    for (const auto& [name, numbers] : facts) {
+      put(layer, std::string_view(name));
+      put(layer, static_cast<std::uint32_t>(numbers.size()));
+      put(layer, std::span<const float>(numbers));
+    }
   }
+  std::vector<std::size_t> lengths;
+  for (const auto& section : sections) lengths.push_back(section.bytes().size());
+  cache::SectionWriter writer(to, kCalibrationFormat, lengths);
+  for (const auto& section : sections) writer.section([&](ByteSink& sink) { sink.write(section.bytes()); });
 }
 
 Calibration read_calibration(const ByteSource& from, const ModelIdentity& model, const model::Hparams& hparams) {
@@ -62,19 +75,11 @@ Calibration read_calibration(const ByteSource& from, const ModelIdentity& model,
   }
   Calibration out;
   for (int l = 0; l < hparams.n_kv_layer; ++l) {
-    const auto& spec = hparams.layer(l);
-    if (spec.window > 0) continue;
+    if (hparams.layer(l).window > 0) continue;
     const int section = hparams.place_of[l] + 1;
     reader.verify(section, fmt::format("layer {}", l));
     ByteCursor contents = reader.section(section);
-    auto& layer = out.layers.emplace_back();
-    read_numbers(layer.weights, as_size(spec.n_head_kv) * as_size(hparams.n_embd), contents, "a layer's weights");
-    read_numbers(layer.bias, as_size(spec.n_head_kv), contents, "a layer's biases");
-    const auto heads = as_size(spec.n_head);
-    read_numbers(layer.queries.mean, heads * as_size(spec.head_dim), contents, "a layer's mean queries");
-    read_numbers(layer.queries.mean_lengths, heads * as_size(spec.head_dim / 2), contents,
-                 "mean lengths of a layer's queries");
-    contents.finish("the layer");
+    out.layers.push_back(read_layer(contents));
   }
   return out;
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/as_size.h"
+#include "policy/calibrations/predicted_scores.h"
 #include "policy/views.h"
 
 namespace winnow::engine {
@@ -111,7 +112,7 @@ void LaneAttention::predict(const Tensors& tensors, int row, int head) {
   const auto& calibration = calibration_->layers[as_size(hparams_.place_of[tensors.layer])];
   const float* const input = tensors.input + static_cast<std::ptrdiff_t>(row) * tensors.width;
   layer.lanes().state(head, layer.method().decoding.predicted_column, layer.lanes().length(head) - 1) =
-      calibration.score(head, input);
+      policy::ScorePredictor(calibration, spec_of(tensors.layer).n_head_kv, tensors.width).score(head, input);
 }
 
 /// Of layers that share their keys the last two are kept while others run, see Hparams::kv_layer().

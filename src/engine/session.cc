@@ -108,7 +108,7 @@ void SessionOptions::check() const {
 }
 
 void SessionOptions::check(const CacheOptions& cache) const {
-  if (!calibration.empty() || !cache.spec.method().needs_calibration) return;
+  if (!calibration.empty() || !cache.spec.method().calibration.has_value()) return;
   throw UsageError(
       fmt::format("{} needs a calibration of the model: make one with winnow calibrate, and give it with --calibration",
                   method_label(cache.spec.print())));

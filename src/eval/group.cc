@@ -46,7 +46,7 @@ Key key_without_prompt(const Sample& sample, Protocol protocol, const Method& me
           "",
           limits.max_prompt,
           limits.rope,
-          method.cache().spec.method().needs_calibration ? limits.calibration : ""};
+          method.cache().spec.method().calibration ? limits.calibration : ""};
 }
 
 Group::Group(const Model& model, const Sample& sample, Protocol protocol, std::vector<Method> methods,

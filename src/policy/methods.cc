@@ -37,18 +37,23 @@ std::string observed(const policy::Method& method) {
 std::vector<PartInfo> parts_of(const policy::Method& method) {
   const auto table = method.selection.over_all_heads ? method.selection.over_all_heads.text : "uniform";
   const auto text = [](const auto& part, const char* none) { return part ? part.text : std::string(none); };
-  return {{"observe", observed(method)},
-          {"score", text(method.selection.score, "none")},
-          {"budget over layers", text(method.selection.over_layers, table.c_str())},
-          {"budget over heads", text(method.selection.over_heads, table.c_str())},
-          {"always kept", text(method.selection.always_kept, "none")},
-          {"select", text(method.selection.select, "the best of each head")},
-          {"merge", text(method.lanes.merge, "nothing")},
-          {"schedule", schedule_text(method)},
-          {"evict", method.decoding.step ? method.decoding.step.text : text(method.decoding.evict, "none")},
-          {"attend", text(method.decoding.attend, "to all that is kept")},
-          {"positions",
-           method.positions == policy::Positions::cache ? "the rank in the cache" : "the position in the text"}};
+  std::vector<PartInfo> out;
+  if (method.calibration) out.push_back({"calibration", method.calibration->text});
+  const std::vector<PartInfo> always{
+      {"observe", observed(method)},
+      {"score", text(method.selection.score, "none")},
+      {"budget over layers", text(method.selection.over_layers, table.c_str())},
+      {"budget over heads", text(method.selection.over_heads, table.c_str())},
+      {"always kept", text(method.selection.always_kept, "none")},
+      {"select", text(method.selection.select, "the best of each head")},
+      {"merge", text(method.lanes.merge, "nothing")},
+      {"schedule", schedule_text(method)},
+      {"evict", method.decoding.step ? method.decoding.step.text : text(method.decoding.evict, "none")},
+      {"attend", text(method.decoding.attend, "to all that is kept")},
+      {"positions",
+       method.positions == policy::Positions::cache ? "the rank in the cache" : "the position in the text"}};
+  out.insert(out.end(), always.begin(), always.end());
+  return out;
 }
 
 std::vector<OptionInfo> infos_of(const std::vector<policy::Option>& options) {

@@ -68,6 +68,17 @@ std::shared_ptr<const Registry> registered() {
   return known.all;
 }
 
+std::vector<CalibrationPart> registered_calibrations() {
+  std::vector<CalibrationPart> out;
+  const auto all = registered();
+  for (const auto& preset : all->presets) {
+    const auto part = preset.build(Options(preset.options)).calibration;
+    const auto is_same = [&](const CalibrationPart& other) { return other.name == part->name; };
+    if (part && std::ranges::none_of(out, is_same)) out.push_back(*part);
+  }
+  return out;
+}
+
 void add_method(Preset preset) {
   auto& known = the_registered();
   const std::lock_guard lock(known.mutex);

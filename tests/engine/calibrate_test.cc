@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a calibration says, against a network with textbook attention and a slow fit; its file; who may use it.
 #include <gtest/gtest.h>
+#include <spdlog/fmt/fmt.h>
 
 #include <cmath>
 #include <fstream>
 #include <limits>
 
 #include "engine/repetition.h"
-#include "engine/slow_ridge.h"
 #include "network/network.h"
+#include "policy/calibrations/predicted_scores.h"
+#include "policy/calibrations/query_statistics.h"
+#include "policy/slow_ridge.h"
 #include "policy/trigonometric.h"
 #include "support/cache_options.h"
 #include "support/damage.h"
@@ -19,6 +22,7 @@
 #include "support/tiny_gguf.h"
 #include "winnow/calibration.h"
 #include "winnow/error.h"
+#include "winnow/policy/registry.h"
 #include "winnow/scheduler.h"
 
 namespace winnow::test {
@@ -66,6 +70,10 @@ class CalibrateTest : public testing::Test {
     return engine::read_calibration(FileSource(path), identity_of(*model_), hparams());
   }
 
+  policy::ScorePredictor predictor(const engine::Calibration& calibration, int layer) const {
+    return {calibration.layers[z(layer)], hparams().layer(layer).n_head_kv, hparams().n_embd};
+  }
+
   SessionOptions with_calibration() const { return {2, Precision::f32, 32, Pack::automatic, file_}; }
 
   TempFolder folder_;
@@ -98,7 +106,7 @@ TEST_F(CalibrateTest, fits_what_enters_a_layer_to_what_repeating_the_text_looks_
       explained += slow.explained / 2;
       for (const auto& row : rows[z(layer)]) {
         const std::vector<float> x(row.begin(), row.end());
-        ASSERT_NEAR(calibration.layers[z(layer)].score(head, x.data()), slow.of(row), 5e-3) << layer << " " << head;
+        ASSERT_NEAR(predictor(calibration, layer).score(head, x.data()), slow.of(row), 5e-3) << layer << " " << head;
       }
     }
     EXPECT_NEAR(said.explained[z(layer)], explained, 5e-3);
@@ -148,13 +156,64 @@ TEST_F(CalibrateTest, knows_the_mean_of_the_queries_before_rope) {
         for (std::size_t f = 0; f < omega.size(); ++f)
           mean[f] += query[f] / rows, lengths[f] += std::abs(query[f]) / rows;
       }
-      const auto& got = calibration.layers[z(layer)].queries;
-      const auto got_mean = reference::pairs_of(got.mean.data() + head * spec.head_dim, spec.head_dim, spec.rope);
+      const attention::Shape shape{spec.n_head, spec.n_head_kv, spec.head_dim};
+      const auto got = policy::query_statistics_of(calibration.layers[z(layer)], shape, head);
+      const auto got_mean = reference::pairs_of(got.mean.data(), spec.head_dim, spec.rope);
       for (std::size_t f = 0; f < omega.size(); ++f) {
         EXPECT_LT(std::abs(got_mean[f] - mean[f]), 1e-4) << layer << " " << head << " " << f;
-        EXPECT_NEAR(got.mean_lengths[z(head) * omega.size() + f], lengths[f], 1e-4) << layer << " " << head << " " << f;
+        EXPECT_NEAR(got.mean_lengths[f], lengths[f], 1e-4) << layer << " " << head << " " << f;
       }
     }
+  }
+}
+
+/// Of what it is shown: rows, tokens with queries, scores, and layers that have ended.
+class Counting : public policy::Calibrator {
+ public:
+  explicit Counting(const policy::CalibratedLayer& layer) : numbers_{static_cast<float>(layer.input_dim), 0, 0, 0, 0} {}
+  static std::size_t bytes(const policy::CalibratedLayer& /*layer*/) { return 0; }
+
+  policy::ObserverNeeds needs() const override { return {.inputs = true, .queries = true}; }
+  void see_inputs(const policy::LayerInputs& inputs, Worker worker) override {
+    if (worker.index == 0) numbers_[1] += static_cast<float>(inputs.count);
+  }
+  void see_rows(const policy::LayerRows& rows, Worker worker) override {
+    if (worker.index == 0) numbers_[2] += static_cast<float>(rows.count);
+  }
+  void end_layer(const policy::EndedLayer& /*layer*/) override { numbers_[3] += 1; }
+  void see_scores(const policy::Scores& scores) override { numbers_[4] += static_cast<float>(scores.size()); }
+  std::vector<float> numbers() override { return numbers_; }
+
+ private:
+  std::vector<float> numbers_;
+};
+
+/// A method of this process brings its calibrator along; nothing else knows of it.
+TEST_F(CalibrateTest, has_the_facts_of_every_registered_method) {
+  policy::Preset preset = {.name = "counted", .summary = "", .paper = "", .options = {}, .build = {}};
+  preset.build = [](const policy::Options&) {
+    auto method = Spec::parse("knorm").method();
+    method.calibration = policy::calibrated_by<Counting>("counts", "how often it is called");
+    return method;
+  };
+  policy::add_method(preset);
+  Session session(model_, {2, Precision::automatic, 32});
+  const auto said = calibrate(session, text(3000), file_, {.tokens = 2100, .format = PromptFormat::raw});
+  ASSERT_EQ(said.passages, 2);
+  std::vector<std::string> names;
+  for (const auto& part : policy::registered_calibrations()) names.push_back(part.name);
+  std::ranges::sort(names);
+  const auto tokens = static_cast<float>(said.tokens);
+  for (const auto& layer : read(file_).layers) {
+    std::vector<std::string> there;
+    for (const auto& [name, numbers] : layer.facts()) there.push_back(name);
+    EXPECT_EQ(there, names);
+    const auto counts = layer.numbers("counts", 5);
+    EXPECT_EQ(counts[0], static_cast<float>(hparams().n_embd));
+    for (const int i : {1, 2, 4}) EXPECT_GE(counts[z(i)], tokens) << i;
+    EXPECT_EQ(counts[1], counts[2]);
+    EXPECT_EQ(counts[1], counts[4]);
+    EXPECT_EQ(counts[3], 2);
   }
 }
 
@@ -238,9 +297,9 @@ TEST_F(CalibrationFile, whose_bytes_are_changed_is_refused) {
 TEST_F(CalibrationFile, of_another_kind_version_or_model_is_refused) {
   auto version = bytes_;
   version[8] = 9;
-  expect_refused(version, "has format version 9, this program reads version 2");
-  version[8] = 1;
-  expect_refused(resealed(version), "has format version 1, this program reads version 2");
+  expect_refused(version, "has format version 9, this program reads version 3");
+  version[8] = 2;
+  expect_refused(resealed(version), "has format version 2, this program reads version 3");
   expect_refused("GGUF and so on, longer than a header is, which has 32 bytes", "is not a calibration");
   const auto other_path = folder_ / "other.gguf";
   TinyModel other;
@@ -258,17 +317,46 @@ TEST_F(CalibrationFile, with_checksums_that_hold_is_checked_all_the_same) {
     engine::write_calibration(sink, calibration, identity_of(*model_));
     return std::string(reinterpret_cast<const char*>(sink.bytes().data()), sink.bytes().size());
   };
+  const auto with_number = [&](const char* name, float x) {
+    return with([&](auto& c) {
+      auto facts = c.layers[2].facts();
+      facts.at(name)[5] = x;
+      c.layers[2] = policy::LayerCalibration(facts);
+    });
+  };
   expect_refused(with([](auto& c) { c.layers.pop_back(); }), "has 3 without a window");
-  expect_refused(with([](auto& c) { c.layers[1].weights.pop_back(); }), "");
-  expect_refused(with([](auto& c) { c.layers[1].bias.push_back(1); }), "");
-  expect_refused(with([](auto& c) { c.layers[2].weights[5] = std::numeric_limits<float>::quiet_NaN(); }), "nan");
-  expect_refused(with([](auto& c) { c.layers[2].bias[1] = std::numeric_limits<float>::infinity(); }), "inf");
-  expect_refused(with([](auto& c) { c.layers[0].queries.mean.pop_back(); }), "");
-  expect_refused(with([](auto& c) { c.layers[1].queries.mean_lengths.push_back(1); }), "");
-  expect_refused(with([](auto& c) { c.layers[1].queries.mean[7] = std::numeric_limits<float>::infinity(); }), "inf");
+  expect_refused(with_number("predicted scores", std::numeric_limits<float>::quiet_NaN()), "nan");
+  expect_refused(with_number("query statistics", std::numeric_limits<float>::infinity()), "inf");
   auto longer = bytes_;
   longer += "more";
   expect_refused(resealed(longer), "damaged");
+}
+
+/// Facts that are missing, or too few, of one layer.
+TEST_F(CalibrationFile, without_what_a_method_needs_is_refused_by_it) {
+  const auto refused_by = [&](const std::string& spec,
+                              const std::function<void(policy::LayerCalibration::Facts&)>& change) {
+    auto calibration = some_calibration(hparams());
+    auto facts = calibration.layers[1].facts();
+    change(facts);
+    calibration.layers[1] = policy::LayerCalibration(facts);
+    ReplacingFile file(file_);
+    engine::write_calibration(file, calibration, identity_of(*model_));
+    file.commit();
+    Session session(model_, with_calibration());
+    const auto options = options_of(spec, "40", "f32");
+    const auto prompt = tokens(150, 1);
+    return usage_error([&] { session.prefill(prompt, std::span(&options, 1)); });
+  };
+  EXPECT_EQ(refused_by("kvzap", [](auto& facts) { facts.erase("predicted scores"); }),
+            "the calibration has no predicted scores: make it anew with winnow calibrate");
+  const auto count = hparams().layer(1).n_head_kv * (hparams().n_embd + 1);
+  EXPECT_EQ(refused_by("kvzap", [](auto& facts) { facts["predicted scores"].pop_back(); }),
+            fmt::format("the calibration's predicted scores are {} numbers of a layer, expected {}: make it anew with "
+                        "winnow calibrate",
+                        count - 1, count));
+  EXPECT_NE(refused_by("triattention", [](auto& facts) { facts["query statistics"].push_back(1); }), "");
+  EXPECT_EQ(refused_by("triattention", [](auto& facts) { facts.erase("predicted scores"); }), "");
 }
 
 TEST_F(CalibrateTest, methods_that_need_one_say_so) {
@@ -298,11 +386,15 @@ TextbookScores predicted(const engine::Calibration& calibration, const Inputs& r
   TextbookScores out;
   for (std::size_t layer = 0; layer < rows.size(); ++layer) {
     auto& of_layer = out.emplace_back();
-    for (const float bias : calibration.layers[layer].bias) {
-      const auto* const w = calibration.layers[layer].weights.data() + of_layer.size() * rows[layer][0].size();
+    const auto& numbers = calibration.layers[layer].facts().at("predicted scores");
+    const auto width = rows[layer][0].size();
+    const auto heads = numbers.size() / (width + 1);
+    for (std::size_t head = 0; head < heads; ++head) {
       auto& of_head = of_layer.emplace_back();
-      for (const auto& row : rows[layer])
-        of_head.push_back(std::inner_product(row.begin(), row.end(), w, static_cast<double>(bias)));
+      for (const auto& row : rows[layer]) {
+        of_head.push_back(std::inner_product(row.begin(), row.end(), numbers.data() + head * width,
+                                             static_cast<double>(numbers[heads * width + head])));
+      }
     }
   }
   return out;
@@ -363,10 +455,10 @@ TEST_F(CalibrateTest, kvzap_goes_on_while_tokens_are_decoded) {
   });
   network.attention().set_input_watcher([&](int layer, const DenseAttention::Row&, std::span<const float> input) {
     for (std::size_t head = 0; head < score[z(layer)].size(); ++head) {
-      const auto& c = calibration.layers[z(layer)];
-      score[z(layer)][head].push_back(std::inner_product(
-          input.begin(), input.end(), c.weights.begin() + static_cast<std::ptrdiff_t>(head * input.size()),
-          static_cast<double>(c.bias[head])));
+      const auto& numbers = calibration.layers[z(layer)].facts().at("predicted scores");
+      const auto bias = static_cast<double>(numbers[score[z(layer)].size() * input.size() + head]);
+      score[z(layer)][head].push_back(
+          std::inner_product(input.begin(), input.end(), numbers.data() + head * input.size(), bias));
     }
   });
   Session session(model_, with_calibration());
@@ -452,8 +544,10 @@ class SlowTriAttention {
       keys.push_back(reference::unrotated(key, j, omega));
       distances.push_back(set.back() - j);
     }
-    const reference::TrigonometricGroup group{calibration_.layers[z(layer)].queries, head * spec.group(), spec.group(),
-                                              spec.head_dim, spec.rope};
+    const auto& numbers = calibration_.layers[z(layer)].facts().at("query statistics");
+    const auto means = numbers.begin() + static_cast<std::ptrdiff_t>(spec.n_head) * spec.head_dim;
+    const reference::QueryStatistics statistics{{numbers.begin(), means}, {means, numbers.end()}};
+    const reference::TrigonometricGroup group{statistics, head * spec.group(), spec.group(), spec.head_dim, spec.rope};
     const auto scores = group.scores(keys, distances);
     std::vector<std::size_t> order(middle.size());
     for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;

@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "fuzz/seed_model.h"
+#include "policy/calibrations/predicted_scores.h"
+#include "policy/calibrations/query_statistics.h"
 #include "support/reseal.h"
 #include "support/some_calibration.h"
 #include "winnow/error.h"
@@ -22,11 +24,13 @@ extern "C" int LLVMFuzzerTestOneInput(const char* data, std::size_t size) {
     const std::vector<float> row(static_cast<std::size_t>(hparams.n_embd), 1e-20F);
     const auto& spec = hparams.layer(0);
     for (const auto& layer : calibration.layers) {
-      if (static_cast<int>(layer.queries.mean.size()) != spec.n_head * spec.head_dim ||
-          static_cast<int>(layer.queries.mean_lengths.size()) != spec.n_head * (spec.head_dim / 2))
-        std::abort();
-      for (int head = 0; head < static_cast<int>(layer.bias.size()); ++head) {
-        if (!std::isfinite(layer.score(head, row.data()))) std::abort();
+      const winnow::policy::ScorePredictor predictor(layer, spec.n_head_kv, hparams.n_embd);
+      for (int head = 0; head < spec.n_head_kv; ++head) {
+        if (!std::isfinite(predictor.score(head, row.data()))) std::abort();
+      }
+      const winnow::attention::Shape shape{spec.n_head, spec.n_head_kv, spec.head_dim};
+      for (int head = 0; head < spec.n_head; ++head) {
+        if (!std::isfinite(winnow::policy::query_statistics_of(layer, shape, head).mean.back())) std::abort();
       }
     }
   } catch (const winnow::Error&) {

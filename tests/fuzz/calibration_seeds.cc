@@ -11,9 +11,12 @@ void winnow::test::write_seeds(const std::filesystem::path& folder) {
   engine::write_calibration(empty, {}, identity_of(*model));
   write_seed(folder / "empty", {reinterpret_cast<const char*>(empty.bytes().data()), empty.bytes().size()});
   auto short_layer = some_calibration(hparams);
-  short_layer.layers.front().bias.pop_back();
+  auto facts = short_layer.layers.front().facts();
+  facts.at("predicted scores").pop_back();
+  short_layer.layers.front() = policy::LayerCalibration(facts);
   auto without_queries = some_calibration(hparams);
-  without_queries.layers.back().queries = {};
+  facts.erase("query statistics");
+  without_queries.layers.back() = policy::LayerCalibration(facts);
   MemorySink without;
   engine::write_calibration(without, without_queries, identity_of(*model));
   write_seed(folder / "without", {reinterpret_cast<const char*>(without.bytes().data()), without.bytes().size()});

@@ -98,7 +98,8 @@ class FakeLayer {
   std::function<float(int kv_head, int token)> predicted = [](int kv_head, int token) {
     return std::sin(static_cast<float>(kv_head + 1) * 12.9F + static_cast<float>(token) * 78.2F) - 3;
   };
-  policy::QueryStatistics statistics;  ///< of a calibration, no two heads alike
+  reference::QueryStatistics statistics;  ///< of a calibration, no two heads alike
+  policy::LayerCalibration::Facts facts;  ///< more of a calibration
 
   int tokens() const { return n_; }
   policy::LayerPrompt prompt() const { return {n_, group_, kDim, kv_heads_, question}; }
@@ -186,13 +187,15 @@ class FakeLayer {
 
   /// A calibration whose map finds a token's predictions by a row that is 1 at its number.
   policy::LayerCalibration calibration() const {
-    policy::LayerCalibration out;
+    auto out = facts;
+    auto& weights = out["predicted scores"];
     for (int head = 0; head < kv_heads_; ++head) {
-      for (int j = 0; j < n_; ++j) out.weights.push_back(predicted(head, j));
+      for (int j = 0; j < n_; ++j) weights.push_back(predicted(head, j));
     }
-    out.bias.assign(static_cast<std::size_t>(kv_heads_), 0.0F);
-    out.queries = statistics;
-    return out;
+    weights.resize(weights.size() + static_cast<std::size_t>(kv_heads_));  // biases
+    auto& queries = out["query statistics"] = statistics.mean;
+    queries.insert(queries.end(), statistics.mean_lengths.begin(), statistics.mean_lengths.end());
+    return policy::LayerCalibration(std::move(out));
   }
 
   /// What attention gives for rotated_queries(), by the softmax of their products with the keys, [n][H_q][d].

@@ -11,6 +11,12 @@
 
 namespace winnow::reference {
 
+/// Means of the queries of some query heads before RoPE, and of the lengths of their pairs.
+struct QueryStatistics {
+  std::vector<float> mean;          ///< [H_q][d]
+  std::vector<float> mean_lengths;  ///< [H_q][d / 2]
+};
+
 using Matrix = std::vector<std::vector<double>>;  ///< [query row][key]
 
 inline std::size_t z(int i) { return static_cast<std::size_t>(i); }

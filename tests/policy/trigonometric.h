@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/rope.h"
-#include "winnow/policy/method.h"
+#include "policy/reference.h"
 
 namespace winnow::reference {
 
@@ -68,7 +68,7 @@ inline std::vector<double> standardized(std::vector<double> x) {
 
 /// Of one KV head: what is known of the queries of its query heads, and how they score some keys together.
 struct TrigonometricGroup {
-  const policy::QueryStatistics& statistics;
+  const QueryStatistics& statistics;
   int first_query_head;
   int group;
   int dim;

@@ -2,7 +2,12 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
+#include <map>
 #include <span>
+#include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "winnow/counted_vector.h"
@@ -44,24 +49,22 @@ class Scores {
   CountedVector<float> values_;
 };
 
-/// The queries of a layer on texts of the user's, before RoPE.
-struct QueryStatistics {
-  std::vector<float> mean;          ///< [H_q][d]
-  std::vector<float> mean_lengths;  ///< [H_q][d / 2] of each pair of elements, in the order of Rope::pair()
-  bool operator==(const QueryStatistics&) const = default;
-};
+/// Facts about one layer without a window that a calibration has, under the names of the CalibrationParts that found
+/// them. Without facts where the session has no calibration.
+class WINNOW_EXPORT LayerCalibration {
+ public:
+  using Facts = std::map<std::string, std::vector<float>, std::less<>>;
 
-/// A calibration of one layer without a window (`winnow calibrate`): its queries, and a linear map of the row that a
-/// token's query, key and value are made of, which predicts how much its entry will matter. Empty where the session has
-/// no calibration.
-struct WINNOW_EXPORT LayerCalibration {
-  std::vector<float> weights = {};  ///< [H_kv][n_embd]
-  std::vector<float> bias = {};     ///< [H_kv]
-  QueryStatistics queries = {};     ///< of all layers that read its keys
+  LayerCalibration() = default;
+  explicit LayerCalibration(Facts facts) : facts_(std::move(facts)) {}
 
-  /// The prediction from one such row, [n_embd].
-  float score(int kv_head, const float* row) const;
+  const Facts& facts() const { return facts_; }
+  /// The numbers of one name. Throws UsageError where they are not there, or not as many.
+  std::span<const float> numbers(std::string_view name, std::size_t count) const;
   bool operator==(const LayerCalibration&) const = default;
+
+ private:
+  Facts facts_;
 };
 
 }  // namespace winnow::policy

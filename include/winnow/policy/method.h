@@ -14,6 +14,7 @@
 #include "winnow/counted_vector.h"
 #include "winnow/export.h"
 #include "winnow/policy/attention.h"
+#include "winnow/policy/calibrator.h"
 #include "winnow/policy/layer.h"
 #include "winnow/policy/observer.h"
 #include "winnow/token_class.h"
@@ -263,10 +264,11 @@ struct Method {
   Schedule schedule = Schedule::keep;
   Positions positions = Positions::absolute;
   bool one_set_per_layer = false;  ///< all heads of a layer keep the same entries, at every step
-  bool needs_calibration = false;  ///< of the model, by the session
   bool retrieves = false;          ///< each query chooses what it reads: a budget's worth of all entries, or a share
                                    ///< of those that are kept
   Observers observers;
+  /// Facts about the model that its parts go by, from the session's calibration; empty: none.
+  std::optional<CalibrationPart> calibration;
   /// Tokens that passages of its replays repeat; empty: the prompt is read once.
   std::optional<Draft> draft;
   SelectionParts selection;

@@ -42,6 +42,9 @@ WINNOW_EXPORT const Registry& built_in();
 /// The built-in methods and the ones that were added.
 WINNOW_EXPORT std::shared_ptr<const Registry> registered();
 
+/// What `winnow calibrate` finds out: the calibrations of all registered methods, each name once.
+WINNOW_EXPORT std::vector<CalibrationPart> registered_calibrations();
+
 /// Adds a method for the whole process: from now on Spec::parse, list_methods and Session::load know it. May be called
 /// by any thread. Throws UsageError when the name is taken, or not made of a to z, 0 to 9 and `-`.
 WINNOW_EXPORT void add_method(Preset preset);

@@ -70,8 +70,8 @@ void run_calibrate(CalibrateArguments& a) {
 }  // namespace
 
 void add_calibrate(CLI::App& app) {
-  auto* const command =
-      app.add_subcommand("calibrate", "make the calibration that kvzap and triattention need, from a text of your own");
+  auto* const command = app.add_subcommand(
+      "calibrate", "make the calibration that some methods need, such as kvzap, from a text of your own");
   const auto a = std::make_shared<CalibrateArguments>();
   command->add_option("MODEL", a->options.model.file, "GGUF model; with -hf there is only TEXT");
   command->add_option("TEXT", a->options.file, "text like those that the model will read; - for stdin");

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/as_size.h"
+#include "policy/calibrations/predicted_scores.h"
 #include "policy/methods/presets.h"
 #include "policy/observers/predicted.h"
 #include "policy/rows.h"
@@ -51,7 +52,7 @@ Preset kvzap() {
             method.selection.always_kept = {
                 fmt::format("the first {} tokens and the last {}", ends.sinks, ends.recent),
                 [ends](const LayerPrompt& prompt, int budget) { return ends_of(prompt.tokens, budget, ends); }};
-            method.needs_calibration = true;
+            method.calibration = predicted_scores();
             method.selection.signed_scores = true;
             if (!steps) return method;
             method.schedule = Schedule::step;

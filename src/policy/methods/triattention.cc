@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/as_size.h"
+#include "policy/calibrations/query_statistics.h"
 #include "policy/mean_rotation.h"
 #include "policy/methods/presets.h"
 #include "policy/ordered_lane.h"
@@ -44,15 +45,11 @@ std::vector<std::int64_t> positions_to_come(std::int64_t now, int future) {
 /// product of lengths by which queries differ from their mean.
 class ExpectedQuery {
  public:
-  ExpectedQuery(const QueryStatistics& statistics, int query_head, int head_dim, const Rope& rope,
-                const MeanRotation& rotation)
-      : rope_(rope), lengths_(as_size(head_dim / 2)) {
-    const auto dim = as_size(head_dim);
-    const std::span mean(statistics.mean.data() + as_size(query_head) * dim, dim);
-    const float* const mean_lengths = statistics.mean_lengths.data() + as_size(query_head) * lengths_.size();
-    rope.pair_lengths(mean, lengths_);
-    for (std::size_t i = 0; i < lengths_.size(); ++i) spread_.push_back(mean_lengths[i] - lengths_[i]);
-    std::vector<double> rotated(mean.begin(), mean.end());
+  ExpectedQuery(const QueryStatistics& statistics, const Rope& rope, const MeanRotation& rotation)
+      : rope_(rope), lengths_(statistics.mean_lengths.size()) {
+    rope.pair_lengths(statistics.mean, lengths_);
+    for (std::size_t i = 0; i < lengths_.size(); ++i) spread_.push_back(statistics.mean_lengths[i] - lengths_[i]);
+    std::vector<double> rotated(statistics.mean.begin(), statistics.mean.end());
     rotation.apply(rotated.data(), 1);
     rotated_mean_.assign(rotated.begin(), rotated.end());
   }
@@ -119,7 +116,8 @@ std::vector<ExpectedQuery> queries_to_come(const View& view, int head, std::int6
   const MeanRotation rotation(view.rope, positions_to_come(now, future));
   std::vector<ExpectedQuery> out;
   for (int g = 0; g < view.shape.group(); ++g) {
-    out.emplace_back(view.calibration.queries, head * view.shape.group() + g, view.shape.head_dim, view.rope, rotation);
+    const int query_head = head * view.shape.group() + g;
+    out.emplace_back(query_statistics_of(view.calibration, view.shape, query_head), view.rope, rotation);
   }
   return out;
 }
@@ -170,7 +168,7 @@ Method build_triattention(const Options& options) {
       ends.prompt ? "the prompt if it takes half of the budget, first and recent tokens" : "first and recent tokens",
       [ends](const LayerPrompt& prompt, int budget) { return ends.of(prompt.tokens, budget); }};
   method.selection.signed_scores = true;
-  method.needs_calibration = true;
+  method.calibration = query_statistics();
   if (options.text("when") == "prefill") return method;
   method.schedule = Schedule::step;
   method.decoding.buffer = buffer;

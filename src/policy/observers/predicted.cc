@@ -3,6 +3,7 @@
 
 #include "base/as_size.h"
 #include "base/worker.h"
+#include "policy/calibrations/predicted_scores.h"
 #include "policy/observers/request.h"
 
 namespace winnow::policy {
@@ -16,7 +17,8 @@ class Predicted : public ObserverOf<Scores> {
   };
 
   Predicted(const Wanted& /*wanted*/, const ObservedLayer& layer)
-      : calibration_(layer.calibration), scores_(layer.prompt.kv_heads, layer.prompt.tokens) {}
+      : predictor_(layer.calibration, layer.prompt.kv_heads, layer.input_dim),
+        scores_(layer.prompt.kv_heads, layer.prompt.tokens) {}
 
   static ObserverBytes bytes(const Wanted& /*wanted*/, const ObservedLayer& layer) {
     return {as_size(layer.prompt.kv_heads) * as_size(layer.prompt.tokens) * sizeof(float), 0};
@@ -29,13 +31,13 @@ class Predicted : public ObserverOf<Scores> {
     for (int i = worker.index; has_keys_ && i < inputs.count; i += worker.count) {
       const float* const row = inputs.data + static_cast<std::ptrdiff_t>(i) * inputs.width;
       for (int head = 0; head < scores_.heads(); ++head)
-        scores_.head(head)[as_size(inputs.first + i)] = calibration_.score(head, row);
+        scores_.head(head)[as_size(inputs.first + i)] = predictor_.score(head, row);
     }
   }
   const Scores& result() const override { return scores_; }
 
  private:
-  const LayerCalibration& calibration_;
+  ScorePredictor predictor_;
   Scores scores_;
   bool has_keys_ = true;
 };

@@ -5,7 +5,8 @@
 
 namespace winnow::policy {
 
-/// Scores of each entry that the session's calibration predicts, [H_kv][n]. REQUIRES: Method::needs_calibration.
+/// Scores of each entry that the session's calibration predicts, [H_kv][n]. REQUIRES: Method::calibration is
+/// predicted_scores().
 ObserverPart<Scores> observe_predictions();
 
 }  // namespace winnow::policy

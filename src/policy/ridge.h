@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-namespace winnow::engine {
+namespace winnow::policy {
 
 /// A linear map that was fitted.
 struct LinearFit {
@@ -45,4 +45,4 @@ class Ridge {
   std::vector<double> with_targets_;    ///< [outputs][inputs]
 };
 
-}  // namespace winnow::engine
+}  // namespace winnow::policy

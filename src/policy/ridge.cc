@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/ridge.h"
+#include "policy/ridge.h"
 
 #include <algorithm>
 #include <numeric>
@@ -9,7 +9,7 @@
 #include "base/as_size.h"
 #include "base/cholesky.h"
 
-namespace winnow::engine {
+namespace winnow::policy {
 
 namespace {
 
@@ -110,4 +110,4 @@ LinearFit Ridge::fit(double alpha) {
   return out;
 }
 
-}  // namespace winnow::engine
+}  // namespace winnow::policy

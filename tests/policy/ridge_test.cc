@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/ridge.h"
+#include "policy/ridge.h"
 
 #include <gtest/gtest.h>
 
 #include <random>
 #include <span>
 
-#include "engine/slow_ridge.h"
+#include "policy/slow_ridge.h"
 
 namespace winnow::test {
 namespace {
@@ -52,7 +52,7 @@ Data data_of(int n, int inputs, int outputs) {
 }
 
 void expect_as_slow(const Data& data, double alpha, int together) {
-  engine::Ridge ridge(data.inputs, data.outputs);
+  policy::Ridge ridge(data.inputs, data.outputs);
   const int n = static_cast<int>(data.rows.size()) / data.inputs;
   for (int first = 0; first < n; first += together) {
     const int count = std::min(together, n - first);
@@ -86,7 +86,7 @@ TEST(Ridge, is_that_of_the_normal_equations) {
 TEST(Ridge, has_an_answer_where_rows_are_fewer_than_inputs) { expect_as_slow(data_of(20, 64, 2), 1, 20); }
 
 TEST(Ridge, explains_nothing_of_what_does_not_depend_on_the_inputs) {
-  engine::Ridge ridge(1, 1);
+  policy::Ridge ridge(1, 1);
   ridge.add(std::vector<float>{1, 2, 1, 2}, std::vector<float>{5, 5, 7, 7});
   const auto fit = ridge.fit(1);
   EXPECT_NEAR(fit.weights[0], 0, 1e-6);
@@ -96,7 +96,7 @@ TEST(Ridge, explains_nothing_of_what_does_not_depend_on_the_inputs) {
 
 TEST(Ridge, of_one_input_is_what_is_computed_by_hand) {
   // Deviations -1, 0, 1 and -2, 0, 2: w = 4 / (2 + alpha).
-  engine::Ridge ridge(1, 1);
+  policy::Ridge ridge(1, 1);
   ridge.add(std::vector<float>{1, 2, 3}, std::vector<float>{2, 4, 6});
   const auto fit = ridge.fit(2);
   EXPECT_NEAR(fit.weights[0], 1, 1e-6);
