@@ -18,29 +18,34 @@ std::string spec_of(const Settings& s) {
   return "cur:local=" + std::to_string(s.local) + ",by=" + s.by + ",sinks=" + std::to_string(s.sinks);
 }
 
-/// Squared length of a token's key (part 0) or value (part 1), over that of the keys or values of its stretch.
-double share(const FakeLayer& layer, int head, int part, int token, int local) {
-  const auto square = [&](int j) {
+/// Squared lengths of the keys (part 0) or values (part 1), each over that of the keys or values of its stretch.
+std::vector<double> shares(const FakeLayer& layer, int head, int part, int local) {
+  std::vector<double> squares;
+  for (int j = 0; j < layer.tokens(); ++j) {
+    const auto row = layer.token(j);
     double sum = 0;
-    for (int c = 0; c < FakeLayer::kDim; ++c) {
-      const double x = layer.token(j)[z((part * layer.shape().kv_heads + head) * FakeLayer::kDim + c)];
-      sum += x * x;
-    }
-    return sum;
-  };
-  if (local == 0) return square(token);
-  const int first = token / local * local;
-  double sum = 0;
-  for (int j = first; j < std::min(first + local, layer.tokens()); ++j) sum += square(j);
-  return square(token) / sum;
+    for (int c = 0; c < FakeLayer::kDim; ++c)
+      sum += std::pow(row[z((part * layer.shape().kv_heads + head) * FakeLayer::kDim + c)], 2.0);
+    squares.push_back(sum);
+  }
+  if (local == 0) return squares;
+  std::vector<double> out;
+  for (int j = 0; j < layer.tokens(); ++j) {
+    double sum = 0;
+    for (int i = j / local * local; i < std::min(j / local * local + local, layer.tokens()); ++i) sum += squares[z(i)];
+    out.push_back(squares[z(j)] / sum);
+  }
+  return out;
 }
 
 /// kvpress's CURPress, whose first tokens have the highest score.
 std::vector<double> cur(const FakeLayer& layer, int head, const Settings& s) {
+  const auto keys = shares(layer, head, 0, s.local);
+  const auto values = shares(layer, head, 1, s.local);
   std::vector<double> score;
   for (int j = 0; j < layer.tokens(); ++j) {
-    const double key = share(layer, head, 0, j, s.local);
-    const double value = share(layer, head, 1, j, s.local);
+    const double key = keys[z(j)];
+    const double value = values[z(j)];
     if (s.by == "product") score.push_back(key * value);
     if (s.by == "mean") score.push_back((key + value) / 2);
     if (s.by == "keys") score.push_back(key);
