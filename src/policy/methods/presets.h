@@ -29,6 +29,7 @@ Preset kvzip();
 Preset lagkv();
 Preset nacl();
 Preset pyramidkv();
+Preset qfilter();
 Preset quest();
 Preset r_kv();
 Preset random();
@@ -67,6 +68,7 @@ inline std::vector<Preset> all() {
       with_positions(compactor()),
       with_positions(lagkv()),
       with_positions(cur()),
+      with_positions(qfilter()),
       with_positions(triattention()),
       with_positions(r_kv()),
   };
