@@ -2,8 +2,11 @@
 #pragma once
 
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "arrays.h"
+#include "policy/observers/named.h"
 #include "winnow/policy/method.h"
 
 namespace winnow::python {
@@ -14,8 +17,14 @@ class Layer {
  public:
   using Attention = policy::Seen<attention::Observation>;
 
-  /// `attention`: what the method observes of it; none: nothing.
-  Layer(const policy::LayerView& view, std::optional<Attention> attention) : view_(&view), attention_(attention) {}
+  /// What a method looks at.
+  struct Observers {
+    std::optional<Attention> attention;        ///< by `observe`
+    std::vector<policy::AddedObserver> named;  ///< by `observers`
+  };
+
+  /// `observers` outlive it.
+  Layer(const policy::LayerView& view, const Observers& observers) : view_(&view), observers_(&observers) {}
 
   void end() { view_ = nullptr; }
   const policy::LayerView& view() const;
@@ -24,10 +33,12 @@ class Layer {
   Cube values() const;
   /// [H_q][n]. Throws UsageError when the method observes nothing.
   Rows attention() const;
+  /// What an observer of the method has seen: an array, or a dict of several. Throws UsageError for another's name.
+  nb::object seen(const std::string& name) const;
 
  private:
   const policy::LayerView* view_;
-  std::optional<Attention> attention_;
+  const Observers* observers_;
 };
 
 }  // namespace winnow::python

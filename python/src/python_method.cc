@@ -86,9 +86,9 @@ struct Ending {
   ~Ending() { layer.end(); }
 };
 
-Scores score(const Mine& mine, const Object& method, const LayerView& view, std::optional<Layer::Attention> attention) {
+Scores score(const Mine& mine, const Object& method, const LayerView& view, const Layer::Observers& observers) {
   const nb::gil_scoped_acquire gil;
-  const nb::object layer = nb::cast(Layer(view, attention));
+  const nb::object layer = nb::cast(Layer(view, observers));
   const Ending ending{nb::cast<Layer&>(layer)};
   return scores_of(mine, method->attr("score")(layer), view);
 }
@@ -121,12 +121,29 @@ std::optional<policy::ObserverPart<attention::Observation>> observe_of(const std
   return policy::observe_last(count);
 }
 
-policy::Method build(const std::string& name, const nb::object& factory, const nb::dict& options) {
-  const nb::object object = factory(**options);
+/// `observers`: names of observers with their options.
+std::vector<policy::AddedObserver> add_observers(const std::string& name, const nb::object& object,
+                                                 policy::Method& method) {
+  const nb::object value = nb::getattr(object, "observers", nb::tuple());
+  std::vector<std::string> specs;
+  if (nb::isinstance<nb::str>(value) || !nb::try_cast(value, specs))
+    throw UsageError(fmt::format("{}: observers are {}: give a list of their names", name, shown(value)));
+  std::vector<policy::AddedObserver> out;
+  for (const auto& spec : specs) {
+    auto added = policy::add_named(method, spec);
+    if (std::ranges::find(out, added.name, &policy::AddedObserver::name) != out.end())
+      throw UsageError(fmt::format("{}: observers name {} twice", name, added.name));
+    out.push_back(std::move(added));
+  }
+  return out;
+}
+
+policy::Method build(const std::string& name, const nb::object& object) {
   const AlwaysKept kept{count_of(name, object, "sinks"), count_of(name, object, "recent")};
   policy::Method method;
-  std::optional<Layer::Attention> attention;
-  if (const auto part = observe_of(name, object)) attention = method.observers.add(*part, {.ranking = true});
+  Layer::Observers observers;
+  if (const auto part = observe_of(name, object)) observers.attention = method.observers.add(*part, {.ranking = true});
+  observers.named = add_observers(name, object, method);
   method.selection.always_kept = {fmt::format("the first {} and the last {} tokens", kept.sinks, kept.recent),
                                   [kept](const policy::LayerPrompt& prompt, int) {
                                     const int sinks = std::min(kept.sinks, prompt.tokens);
@@ -138,8 +155,8 @@ policy::Method build(const std::string& name, const nb::object& factory, const n
   const Mine mine{name, flag_of(name, object, "signed")};
   method.selection.signed_scores = mine.signed_scores;
   method.selection.score = {"score() in Python",
-                            [mine, attention, held = hold(object)](const LayerView& view, const AlwaysKept&) {
-                              return score(mine, held, view, attention);
+                            [mine, observers, held = hold(object)](const LayerView& view, const AlwaysKept&) {
+                              return score(mine, held, view, observers);
                             }};
   method.schedule = policy::Schedule::once;
   return method;
@@ -175,7 +192,7 @@ void add_method(const std::string& name, const std::string& summary, nb::object 
   for (const auto& one : declared) preset.options.push_back(option_of(one));
   preset.build = [name, declared, held = hold(std::move(factory))](const policy::Options& options) {
     const nb::gil_scoped_acquire gil;
-    return build(name, *held, arguments(declared, options));
+    return build(name, (*held)(**arguments(declared, options)));
   };
   policy::add_method(policy::with_positions(std::move(preset)));
 }
@@ -200,13 +217,18 @@ void bind_layer(nb::module_& m) {
       .def_prop_ro(
           "attention", &Layer::attention, nb::rv_policy::automatic,
           "Read-only [query heads, tokens] of float32: the sum of the attention of the queries that the method's\n"
-          "`observe` names. Raises UsageError where it names none.");
+          "`observe` names. Raises UsageError where it names none.")
+      .def("seen", &Layer::seen, nb::arg("name"),
+           "What one of the method's `observers` has seen: an array of float32, or a dict of several.");
 }
 
 }  // namespace
 
 void bind_python_method(nb::module_& m) {
   bind_layer(m);
+  m.def(
+      "check_method", [](const std::string& name, const nb::object& object) { build(name, object); }, nb::arg("name"),
+      nb::arg("object"), "Raises UsageError where the attributes of a method are wrong.");
   m.def("add_method", add_method, nb::arg("name"), nb::arg("summary"), nb::arg("factory"), nb::arg("options"));
 }
 

@@ -45,7 +45,7 @@ def method(name: str, **options: Option) -> Callable[[type], type]:
 
     The class has `score(layer)`, which returns one number for each entry, [KV heads, tokens]: the highest are kept. It may have `observe` (a
     number of last queries whose attention the layer has, or 'all'), `sinks` and `recent` (first and last entries that are always kept), and
-    `signed = False` where no score is negative. It is made anew for each spec, with the spec's options as keyword arguments.
+    `signed = False` where no score is negative. `observers` is a list of names, whose `layer.seen(name)` then has what was seen. It is made anew for each spec, with the spec's options as keyword arguments.
 
         @winnow.method("long-values", power=winnow.Option(2, 1, 8, "of the length"))
         class LongValues:
@@ -63,7 +63,8 @@ def method(name: str, **options: Option) -> Callable[[type], type]:
     def register(cls: type) -> type:
         if not callable(getattr(cls, "score", None)):
             raise _core.UsageError(f"{cls!r} has no score(layer)")
-        cls(**{each: option.default for each, option in options.items()})  # whatever it raises is raised here, once
+        # whatever is wrong is raised here, once
+        _core.check_method(name, cls(**{each: option.default for each, option in options.items()}))
         declared: Sequence[tuple] = [option.declared(each) for each, option in options.items()]
         if name in _registered and _registered[name].is_redefined_by(cls, declared):
             _registered[name].cls = cls

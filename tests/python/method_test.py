@@ -105,3 +105,101 @@ def test_a_class_that_cannot_be_made_is_refused():
 def test_a_class_without_score_is_refused():
     with pytest.raises(winnow.UsageError, match="score"):
         winnow.method("my-nothing")(object)
+
+
+@winnow.method("my-observers", last=winnow.Option(1000, 1, 65536))
+class Observers:
+    """Looks at everything, and scores by nothing."""
+
+    def __init__(self, last):
+        self.observers = [f"query_rows:last={last}", "query_moments:first=0", "attention:last=0", "output_lengths",
+                          "tiles:length=16,before=3", "replay:last=5"]
+
+    def score(self, layer):
+        Observers.seen = {name.split(":")[0]: layer.seen(name.split(":")[0]) for name in self.observers}
+        Observers.keys, Observers.values = layer.keys, layer.values
+        return np.zeros((layer.kv_heads, layer.tokens))
+
+
+def softmax(x):
+    x = np.exp(x - x.max(axis=-1, keepdims=True))
+    return x / x.sum(axis=-1, keepdims=True)
+
+
+def test_observers_are_asked_for_by_name(model, text):
+    """All of what they show of the last layer is made a second time from its queries, keys and values."""
+    kept(winnow.Session(model, threads=2, precision="f32"), text, "my-observers")
+    seen = Observers.seen
+    queries = seen["query_rows"]["queries"].astype(np.float64)
+    tokens, heads, dim = queries.shape
+    group = heads // len(Observers.keys)
+    keys, values = (np.repeat(array.astype(np.float64), group, axis=0) for array in (Observers.keys, Observers.values))
+    products = np.einsum("ihd,hjd->hij", queries, keys)
+    hidden = np.triu(np.ones((tokens, tokens)), 1) > 0
+    attention = softmax(np.where(hidden, -np.inf, products / np.sqrt(dim)))
+    np.testing.assert_allclose(seen["attention"], attention.sum(axis=1), rtol=1e-3, atol=1e-3)
+    outputs = np.einsum("hij,hjd->ihd", attention, values)
+    np.testing.assert_allclose(seen["query_rows"]["outputs"], outputs, rtol=1e-3, atol=1e-3)
+    tiles = np.zeros((heads, tokens))
+    for first in range(3, tokens, 16):
+        tile = slice(first, min(first + 16, tokens))
+        tiles[:, tile] = softmax(products[:, tile, tile]).sum(axis=1)
+    np.testing.assert_allclose(seen["tiles"], tiles, rtol=1e-3, atol=1e-3)
+    moments = seen["query_moments"]  # no rotation changes a query's length
+    squares = np.trace(moments["covariance"], axis1=1, axis2=2) + (moments["mean"] ** 2).sum(axis=1)
+    np.testing.assert_allclose(squares, (queries**2).sum(axis=2).mean(axis=0), rtol=1e-3)
+    lengths = seen["output_lengths"]
+    assert lengths["absolute"].shape == lengths["euclidean"].shape == seen["replay"].shape == (heads, tokens)
+    assert (lengths["absolute"] >= lengths["euclidean"]).all() and (lengths["euclidean"] > 0).all()
+    assert (seen["replay"] > 0).all() and (seen["replay"] <= 1).all()
+
+
+@winnow.method("my-dapq", queries=winnow.Option(16, 1, 64))
+class DapQ:
+    def __init__(self, queries):
+        self.observers = (f"replay:last={queries}",)
+
+    def score(self, layer):
+        return layer.seen("replay").reshape(layer.kv_heads, -1, layer.tokens).astype(np.float64).mean(axis=1)
+
+
+def test_a_method_that_reads_again_equals_the_built_in_one(session, text):
+    assert kept(session, text, "my-dapq:queries=5") == kept(session, text, "dapq:queries=5,recent=0,kernel=1")
+
+
+@pytest.mark.parametrize("observers, words", [
+    (["query_moment"], "unknown observer 'query_moment': .*query_moments.*replay"),
+    (["tiles:size=3"], "tiles has no option 'size'"),
+    (["replay:last=0"], "1 to 65536"),
+    (["tiles", "tiles:length=3"], "tiles twice"),
+    ("tiles", "a list of their names"),
+    (3, "a list of their names"),
+])
+def test_observers_are_checked_when_a_class_is_registered(observers, words):
+    with pytest.raises(winnow.UsageError, match=words):
+        winnow.method("my-unknown")(type("Unknown", (KeyDiff,), {"observers": observers}))
+    assert winnow.list_methods()
+
+
+def test_what_is_not_observed_is_named(session, text):
+    @winnow.method("my-unseen")
+    class Unseen:
+        observers = ["tiles", "query_rows"]
+
+        def score(self, layer):
+            return layer.seen("attention")
+
+    with pytest.raises(winnow.UsageError, match="does not observe attention: .* tiles, query_rows"):
+        kept(session, text, "my-unseen")
+
+
+def test_predictions_need_a_calibration(session, text):
+    @winnow.method("my-predictions")
+    class Predictions:
+        observers = ["predictions"]
+
+        def score(self, layer):
+            return layer.seen("predictions")
+
+    with pytest.raises(winnow.UsageError, match="my-predictions needs a calibration"):
+        kept(session, text, "my-predictions")
