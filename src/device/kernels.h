@@ -13,6 +13,18 @@ namespace winnow::device {
 /// e / 2 if it is even, and nibble 4 + e / 2 if it is odd; a nibble n stands for n - 8.
 enum class Element : std::int32_t { f32 = 0, f16 = 1, bf16 = 2, q8_0 = 3, q4_0 = 4 };
 
+/// Cosines and sines of the angles that add up to those of a position: of a multiple of kFine, and of the rest. A row of
+/// a table is [2][width]: cosines of all pairs, then sines. Pair i of a row is (i, i + pairs), or (2i, 2i + 1).
+/// REQUIRES: pairs is a multiple of 8, width of 4.
+struct Angles {
+  static constexpr std::int32_t kFine = 64;
+
+  const float* coarse;  ///< of positions 0, kFine, 2 kFine and so on
+  const float* fine;    ///< of positions below kFine; null: nothing is turned
+  std::int32_t pairs, width;
+  std::int32_t halves;  ///< 1: (i, i + pairs); 0: (2i, 2i + 1)
+};
+
 /// Attention of a chunk of a prompt's queries over a layer's scratch. Query i stands at row first + i and sees the rows
 /// up to its own, or the last `window` of them. REQUIRES: dim is a multiple of 8 up to 256; element f16 or bf16; all
 /// addresses but those of f32 are multiples of 16.
@@ -49,20 +61,26 @@ struct ObserveTask {
   float cap;                        ///< as prefill() had it
 };
 
-/// Some consecutive entries of a lane, read for one query of a step.
+/// Some entries of a lane, read for one query of a step: rows that lie together, or others that share those rows.
 struct DecodeItem {
-  static constexpr std::int32_t kMost = 256;  ///< entries of an item
+  static constexpr std::int32_t kMost = 1024;  ///< entries of an item
 
-  const void* keys;          ///< [count][dim] of the task's key element
-  const void* values;        ///< [count][dim] of the task's value element
-  const void* key_scales;    ///< [count][dim / 32] f16; null where the element has none
+  const void* keys;          ///< rows of the task's key element
+  const void* values;        ///< rows of the task's value element
+  const void* key_scales;    ///< [row][dim / 32] f16; null where the element has none
   const void* value_scales;  ///< likewise
   float* probabilities;      ///< [group][stride], first entry of this item; null: not wanted
+  /// [count] position that each entry's key is turned to when it is read; null: 0 for all.
+  const std::int32_t* positions;
+  const std::int32_t* rows;  ///< [count] row of each entry, less `first_row`; null: entry i has row i
+  const float* factors;      ///< [count] of the entries' keys; null: 1
   std::int32_t row, kv_head, count, stride;
+  std::int32_t first_row;
+  std::int32_t shift;  ///< positions that the query is turned by before it reads
 };
 
 /// Attention of single queries over ragged lanes: parts for each item, then their merge in the order of items. A query
-/// without items gives zeros. REQUIRES: dim is a multiple of 8 up to 256, of 32 where rows are quantized.
+/// without items gives zeros. REQUIRES: dim is a multiple of 8 up to 256; quantized rows are padded to a multiple of 32.
 struct DecodeTask {
   const float* q;                  ///< [rows][heads][dim]
   float* out;                      ///< [rows][heads][dim]
@@ -71,6 +89,8 @@ struct DecodeTask {
   const std::int32_t* first_item;  ///< [rows * kv_heads + 1] first item of each row and KV head
   float* partial;                  ///< work space, [item_count][group][dim + 2] at a multiple of 16
   const float* sinks;              ///< [heads] logits in base e; null: there are none
+  Angles angles;
+  std::int32_t listed;  ///< 1: items may have positions, rows and factors; 0: none has
   Element key_element, value_element;
   std::int32_t item_count, rows, heads, kv_heads, dim;
   float scale;

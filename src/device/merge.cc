@@ -12,6 +12,7 @@ namespace {
 inline constexpr int kSlices = 16;  ///< warps, each of which folds one part in sixteen
 inline constexpr int kMergeThreads = kSlices * 32;
 inline constexpr int kMostDim = 256;
+inline constexpr int kProbabilityThreads = 256;
 
 /// A block is one query head of one row.
 class MergeBlock {
@@ -103,13 +104,14 @@ class MergeBlock {
 WINNOW_KERNEL(kMergeThreads) merge_kernel(const DecodeTask task) { MergeBlock(task).run(); }
 
 /// A block makes probabilities of the logits that an item left.
-WINNOW_KERNEL(DecodeItem::kMost) probabilities_kernel(const DecodeTask task) {
+WINNOW_KERNEL(kProbabilityThreads) probabilities_kernel(const DecodeTask task) {
   const DecodeItem& item = task.items[block_x()];
-  if (item.probabilities == nullptr || thread() >= item.count) return;
+  if (item.probabilities == nullptr) return;
   const int group = task.heads / task.kv_heads;
   for (int g = 0; g < group; ++g) {
-    float& p = item.probabilities[static_cast<std::size_t>(g) * item.stride + thread()];
-    p = exp2(p - task.lse[static_cast<std::size_t>(item.row) * task.heads + item.kv_head * group + g]);
+    const float lse = task.lse[static_cast<std::size_t>(item.row) * task.heads + item.kv_head * group + g];
+    float* const p = item.probabilities + static_cast<std::size_t>(g) * item.stride;
+    for (int entry = thread(); entry < item.count; entry += kProbabilityThreads) p[entry] = exp2(p[entry] - lse);
   }
 }
 
@@ -119,7 +121,7 @@ const char* merge(const DecodeTask& task, void* stream) {
   const char* const problem =
       launch<merge_kernel>(Grid{task.rows, task.heads, kMergeThreads, kSlices * kMostDim * 4}, stream, task);
   if (problem != nullptr || task.lse == nullptr) return problem;
-  return launch<probabilities_kernel>(Grid{task.item_count, 1, DecodeItem::kMost, 0}, stream, task);
+  return launch<probabilities_kernel>(Grid{task.item_count, 1, kProbabilityThreads, 0}, stream, task);
 }
 
 }  // namespace winnow::device

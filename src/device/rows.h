@@ -8,85 +8,194 @@
 
 namespace winnow::device {
 
-/// Rows of a lane, by elements. load() begins to get eight of them; pairs() makes of these four words with two numbers
-/// each, as the products take them.
+/// Rows as they are stored, read by octets of elements. load() begins to get kWidth elements; of these pairs() makes
+/// each octet four words with two numbers each, as products of `Product` take them, and numbers() makes it f32.
+
+/// Elements that a quantized row is padded to.
+inline constexpr int kQuantized = 32;
+
 template <class T>
 struct PlainRows {
   using Product = T;
   using Loaded = Words;
+  static constexpr int kWidth = 8;
 
   const unsigned char* data;
-  int dim;
+  int stride;
 
-  WINNOW_DEVICE PlainRows(const void* rows, const void* /*scales*/, int d)
-      : data(static_cast<const unsigned char*>(rows)), dim(d) {}
+  WINNOW_DEVICE PlainRows(const void* rows, const void* /*scales*/, int dim)
+      : data(static_cast<const unsigned char*>(rows)), stride(dim) {}
   WINNOW_DEVICE Loaded load(int row, int at) const {
-    return load16(data + (static_cast<std::size_t>(row) * dim + at) * 2);
+    return load16(data + (static_cast<std::size_t>(row) * stride + at) * 2);
   }
-  WINNOW_DEVICE static Words pairs(const Loaded& loaded) { return loaded; }
+  WINNOW_DEVICE static Words pairs(const Loaded& loaded, int /*octet*/) { return loaded; }
+  WINNOW_DEVICE static void numbers(const Loaded& loaded, int /*octet*/, float (&x)[8]) {
+    WINNOW_UNROLL
+    for (int i = 0; i < 4; ++i) {
+      x[2 * i] = T::low(loaded.w[i]);
+      x[2 * i + 1] = T::high(loaded.w[i]);
+    }
+  }
+};
+
+/// Numbers that no product takes as they are: see split().
+struct SingleRows {
+  using Product = Bf16;
+  struct Loaded {
+    Words low, high;
+  };
+  static constexpr int kWidth = 8;
+
+  const unsigned char* data;
+  int stride;
+
+  WINNOW_DEVICE SingleRows(const void* rows, const void* /*scales*/, int dim)
+      : data(static_cast<const unsigned char*>(rows)), stride(dim) {}
+  WINNOW_DEVICE Loaded load(int row, int at) const {
+    const unsigned char* const from = data + (static_cast<std::size_t>(row) * stride + at) * 4;
+    return {load16(from), load16(from + 16)};
+  }
+  WINNOW_DEVICE static void numbers(const Loaded& loaded, int /*octet*/, float (&x)[8]) {
+    WINNOW_UNROLL
+    for (int i = 0; i < 4; ++i) {
+      x[i] = float_of(loaded.low.w[i]);
+      x[4 + i] = float_of(loaded.high.w[i]);
+    }
+  }
 };
 
 /// The bits of a pair of f16 that stand for 1024, to which an integer below is added by setting low bits.
 inline constexpr std::uint32_t kThousands = 0x64006400U;
 
-WINNOW_DEVICE std::uint32_t scale_of(const unsigned char* scales, std::size_t element) {
-  return load2(scales + element / 32 * 2) * 0x10001U;
-}
-
-struct Q8Rows {
+/// Quantized rows: integers that f16 has exactly, and a scale.
+template <class Integers, int W>
+struct ScaledRows {
   using Product = F16;
+  static constexpr int kWidth = W;
   struct Loaded {
-    HalfWords bytes;
-    std::uint32_t scale;
+    typename Integers::template Bits<W> bits;
+    std::uint32_t scale;  ///< twice
   };
 
   const unsigned char* data;
   const unsigned char* scales;
-  int dim;
+  int stride;
 
-  WINNOW_DEVICE Q8Rows(const void* rows, const void* s, int d)
-      : data(static_cast<const unsigned char*>(rows)), scales(static_cast<const unsigned char*>(s)), dim(d) {}
+  WINNOW_DEVICE ScaledRows(const void* rows, const void* s, int dim)
+      : data(static_cast<const unsigned char*>(rows)),
+        scales(static_cast<const unsigned char*>(s)),
+        stride((dim + kQuantized - 1) / kQuantized * kQuantized) {}
   WINNOW_DEVICE Loaded load(int row, int at) const {
-    const std::size_t first = static_cast<std::size_t>(row) * dim + at;
-    return {load8(data + first), scale_of(scales, first)};
+    const std::size_t first = static_cast<std::size_t>(row) * stride + at;
+    return {Integers::template load<W>(data, first), load2(scales + first / kQuantized * 2) * 0x10001U};
   }
-  WINNOW_DEVICE static Words pairs(const Loaded& loaded) {
+  WINNOW_DEVICE static Words pairs(const Loaded& loaded, int octet) {
+    Words v = Integers::octet(loaded.bits, octet);
+    WINNOW_UNROLL
+    for (int i = 0; i < 4; ++i) v.w[i] = F16::times(v.w[i], loaded.scale);
+    return v;
+  }
+  WINNOW_DEVICE static void numbers(const Loaded& loaded, int octet, float (&x)[8]) {
+    const Words v = Integers::octet(loaded.bits, octet);
+    const float scale = F16::low(loaded.scale);
+    WINNOW_UNROLL
+    for (int i = 0; i < 4; ++i) {
+      x[2 * i] = F16::low(v.w[i]) * scale;
+      x[2 * i + 1] = F16::high(v.w[i]) * scale;
+    }
+  }
+};
+
+/// Bits of W / 8 octets, each of so many words.
+template <int Octets, int Words32>
+struct OctetBits {
+  std::uint32_t w[Octets * Words32];
+};
+
+struct Bytes {
+  template <int W>
+  using Bits = OctetBits<W / 8, 2>;
+
+  template <int W>
+  WINNOW_DEVICE static Bits<W> load(const unsigned char* data, std::size_t first) {
+    if constexpr (W == 16) {
+      const Words v = load16(data + first);
+      return {{v.w[0], v.w[1], v.w[2], v.w[3]}};
+    } else {
+      const HalfWords v = load8(data + first);
+      return {{v.w[0], v.w[1]}};
+    }
+  }
+  template <class AllBits>
+  WINNOW_DEVICE static Words octet(const AllBits& bits, int octet) {
     constexpr std::uint32_t kBias = 0x64806480U;  // 1024 + 128, twice
     Words v;
     WINNOW_UNROLL
     for (int i = 0; i < 2; ++i) {
-      const std::uint32_t shifted = loaded.bytes.w[i] ^ 0x80808080U;
-      v.w[2 * i] = F16::scaled(bytes_of(shifted, kThousands, 0x5150), kBias, loaded.scale);
-      v.w[2 * i + 1] = F16::scaled(bytes_of(shifted, kThousands, 0x5352), kBias, loaded.scale);
+      const std::uint32_t shifted = bits.w[octet * 2 + i] ^ 0x80808080U;
+      v.w[2 * i] = F16::minus(bytes_of(shifted, kThousands, 0x5150), kBias);
+      v.w[2 * i + 1] = F16::minus(bytes_of(shifted, kThousands, 0x5352), kBias);
     }
     return v;
   }
 };
 
-struct Q4Rows {
-  using Product = F16;
-  struct Loaded {
-    std::uint32_t nibbles;
-    std::uint32_t scale;
-  };
+struct Nibbles {
+  template <int W>
+  using Bits = OctetBits<W / 8, 1>;
 
-  const unsigned char* data;
-  const unsigned char* scales;
-  int dim;
-
-  WINNOW_DEVICE Q4Rows(const void* rows, const void* s, int d)
-      : data(static_cast<const unsigned char*>(rows)), scales(static_cast<const unsigned char*>(s)), dim(d) {}
-  WINNOW_DEVICE Loaded load(int row, int at) const {
-    const std::size_t first = static_cast<std::size_t>(row) * dim + at;
-    return {load4(data + first / 2), scale_of(scales, first)};
+  template <int W>
+  WINNOW_DEVICE static Bits<W> load(const unsigned char* data, std::size_t first) {
+    if constexpr (W == 16) {
+      const HalfWords v = load8(data + first / 2);
+      return {{v.w[0], v.w[1]}};
+    } else {
+      return {{load4(data + first / 2)}};
+    }
   }
-  WINNOW_DEVICE static Words pairs(const Loaded& loaded) {
+  template <class AllBits>
+  WINNOW_DEVICE static Words octet(const AllBits& bits, int octet) {
     constexpr std::uint32_t kBias = 0x64086408U;  // 1024 + 8, twice
     Words v;
     WINNOW_UNROLL
-    for (int i = 0; i < 4; ++i)
-      v.w[i] = F16::scaled((loaded.nibbles >> 4 * i & 0x000f000fU) | kThousands, kBias, loaded.scale);
+    for (int i = 0; i < 4; ++i) v.w[i] = F16::minus((bits.w[octet] >> 4 * i & 0x000f000fU) | kThousands, kBias);
     return v;
+  }
+};
+
+template <int W>
+using Q8Rows = ScaledRows<Bytes, W>;
+template <int W>
+using Q4Rows = ScaledRows<Nibbles, W>;
+
+/// Two numbers, and what is left of them after rounding.
+template <class T>
+WINNOW_DEVICE void split(float x, float y, std::uint32_t& rounded, std::uint32_t& rest) {
+  rounded = T::pack(x, y);
+  rest = T::pack(x - T::low(rounded), y - T::high(rounded));
+}
+
+template <class T>
+WINNOW_DEVICE void split(const float (&x)[8], Words& rounded, Words& rest) {
+  WINNOW_UNROLL
+  for (int i = 0; i < 4; ++i) split<T>(x[2 * i], x[2 * i + 1], rounded.w[i], rest.w[i]);
+}
+
+/// An octet as factors of products: words, or what they are rounded to and what is left, where that is not the same.
+template <class R>
+struct Factors {
+  static constexpr int kParts = 1;
+  Words part[1];
+  WINNOW_DEVICE void set(const typename R::Loaded& loaded, int octet) { part[0] = R::pairs(loaded, octet); }
+};
+template <>
+struct Factors<SingleRows> {
+  static constexpr int kParts = 2;
+  Words part[2];
+  WINNOW_DEVICE void set(const SingleRows::Loaded& loaded, int octet) {
+    float x[8];
+    SingleRows::numbers(loaded, octet, x);
+    split<SingleRows::Product>(x, part[0], part[1]);
   }
 };
 

@@ -35,6 +35,7 @@ WINNOW_DEVICE float exp2(float x) {
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
   return y;
 }
+WINNOW_DEVICE float float_of(std::uint32_t bits) { return __uint_as_float(bits); }
 WINNOW_DEVICE float infinity() { return __int_as_float(0x7f800000); }
 WINNOW_DEVICE float log2(float x) { return __log2f(x); }
 WINNOW_DEVICE float divide(float x, float y) { return __fdividef(x, y); }
@@ -128,9 +129,13 @@ struct F16 {
         : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
   }
-  /// (x - bias) scale, each rounded; scale and bias are pairs, too.
-  WINNOW_DEVICE static std::uint32_t scaled(std::uint32_t x, std::uint32_t bias, std::uint32_t scale) {
-    const __half2 v = __hmul2(__hsub2(half2(x), half2(bias)), half2(scale));
+  /// Differences and products of pairs, each rounded.
+  WINNOW_DEVICE static std::uint32_t minus(std::uint32_t x, std::uint32_t y) {
+    const __half2 v = __hsub2(half2(x), half2(y));
+    return *reinterpret_cast<const std::uint32_t*>(&v);
+  }
+  WINNOW_DEVICE static std::uint32_t times(std::uint32_t x, std::uint32_t y) {
+    const __half2 v = __hmul2(half2(x), half2(y));
     return *reinterpret_cast<const std::uint32_t*>(&v);
   }
 

@@ -31,6 +31,7 @@ float shuffle_xor(float v, int lanes);
 std::uint32_t shuffle_xor(std::uint32_t v, int lanes);
 
 inline float exp2(float x) { return std::exp2(x); }
+inline float float_of(std::uint32_t bits) { return std::bit_cast<float>(bits); }
 inline float infinity() { return std::numeric_limits<float>::infinity(); }
 inline float log2(float x) { return std::log2(x); }
 inline float divide(float x, float y) { return x / y; }
@@ -80,10 +81,8 @@ struct F16 {
   static float low(std::uint32_t u) { return emulated::from_f16(static_cast<std::uint16_t>(u)); }
   static float high(std::uint32_t u) { return emulated::from_f16(static_cast<std::uint16_t>(u >> 16U)); }
   static void multiply(float (&c)[4], const std::uint32_t (&a)[4], std::uint32_t b0, std::uint32_t b1);
-  static std::uint32_t scaled(std::uint32_t x, std::uint32_t bias, std::uint32_t scale) {
-    const auto minus = pack(low(x) - low(bias), high(x) - high(bias));
-    return pack(low(minus) * low(scale), high(minus) * high(scale));
-  }
+  static std::uint32_t minus(std::uint32_t x, std::uint32_t y) { return pack(low(x) - low(y), high(x) - high(y)); }
+  static std::uint32_t times(std::uint32_t x, std::uint32_t y) { return pack(low(x) * low(y), high(x) * high(y)); }
 };
 
 template <auto Kernel, class Task>
