@@ -44,13 +44,14 @@ class ListedEntries {
  public:
   WINNOW_DEVICE ListedEntries(const DecodeItem& item, unsigned char* shared)
       : item_(item),
+        last_(item.count - 1),
         positions_(reinterpret_cast<std::int32_t*>(shared)),
         rows_(positions_ + DecodeItem::kMost),
         factors_(reinterpret_cast<float*>(rows_ + DecodeItem::kMost)) {}
 
   /// To be called by all threads.
   WINNOW_DEVICE void fetch() const {
-    for (int entry = thread(); entry < item_.count; entry += kDecodeWarps * 32) {
+    for (int entry = thread(); entry <= last_; entry += kDecodeWarps * 32) {
       positions_[entry] = item_.positions != nullptr ? item_.positions[entry] : 0;
       rows_[entry] = item_.rows != nullptr ? item_.rows[entry] - item_.first_row : entry;
       factors_[entry] = item_.factors != nullptr ? item_.factors[entry] : 1;
@@ -62,9 +63,10 @@ class ListedEntries {
   WINNOW_DEVICE float factor(int entry) const { return factors_[entry]; }
 
  private:
-  WINNOW_DEVICE int existing(int entry) const { return entry < item_.count ? entry : item_.count - 1; }
+  WINNOW_DEVICE int existing(int entry) const { return entry < last_ ? entry : last_; }
 
   const DecodeItem& item_;
+  int last_;
   std::int32_t* positions_;
   std::int32_t* rows_;
   float* factors_;

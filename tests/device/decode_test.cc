@@ -20,9 +20,17 @@ struct StepShape {
   float cap = 0;
   bool sinks = false;
   bool probabilities = false;
+  int pairs = 0;  ///< that are turned; 0: nothing is
+  bool halves = false;
+  bool positions = false;  ///< keys are turned when they are read
+  bool merged = false;     ///< rows also have merged entries
+  bool shifted = false;    ///< queries are turned before they read
 };
 
-/// A piece of a lane on the device and here.
+constexpr int kPositions = 5000;
+constexpr int kItem = 256;  ///< entries of an item, at most
+
+/// A piece of a lane on the device and here: rows, or merged entries of the rows of another piece.
 struct Piece {
   Piece(Rows k, Rows v)
       : keys(std::move(k)),
@@ -34,6 +42,12 @@ struct Piece {
 
   Rows keys;
   Rows values;
+  std::vector<std::int32_t> positions;  ///< of rows, then of merged entries
+  std::vector<std::int32_t> centres;
+  std::vector<float> factors;
+  std::unique_ptr<Array<std::int32_t>> device_positions;
+  std::unique_ptr<Array<std::int32_t>> device_centres;
+  std::unique_ptr<Array<float>> device_factors;
   Array<std::uint8_t> key_bytes;
   Array<std::uint8_t> value_bytes;
   Array<std::uint16_t> key_scales;
@@ -43,7 +57,8 @@ struct Piece {
 /// What is left of factors that are split in two, twice rounded. Of f16 the second part may be subnormal. The values of
 /// quantized rows are rounded to f16.
 reference::Rounding rounding_of(const StepShape& shape) {
-  const double split = shape.keys == Element::bf16 ? 0x1p-16 : 0x1p-20;
+  const bool coarse = shape.keys == Element::bf16 || shape.keys == Element::f32;
+  const double split = coarse ? 0x1p-16 : 0x1p-20;
   const double quantized = is_quantized(shape.keys) || is_quantized(shape.values) ? 0x1p-11 : 0;
   return {.factors = (split + quantized) / 2, .weights = split + quantized, .exponential = kExponential};
 }
@@ -56,19 +71,20 @@ class DecodeStep {
         sinks_(normal(random_, z(shape.heads))),
         device_q_(q_),
         device_sinks_(sinks_),
+        rotation_(shape.pairs, shape.halves, kPositions),
         out_(q_.size()),
         lse_(rows() * z(shape.heads)) {
     first_item_.push_back(0);
     for (std::size_t row = 0; row < rows(); ++row) {
       int entries = 0;
-      for (const int n : shape.pieces[row]) entries += n;
+      for (const int n : shape.pieces[row]) entries += n + merged_of(n);
       for (int head = 0; head < shape.kv_heads; ++head) {
         lanes_.emplace_back();
         probabilities_.push_back(std::make_unique<Array<float>>(z(group()) * z(entries)));
         int first = 0;
         for (const int n : shape.pieces[row]) {
           add_piece(static_cast<int>(row), head, n, first, entries);
-          first += n;
+          first += n + merged_of(n);
         }
         first_item_.push_back(static_cast<std::int32_t>(items_.size()));
       }
@@ -86,6 +102,8 @@ class DecodeStep {
                           .first_item = first_item.address(),
                           .partial = partial.address(),
                           .sinks = shape_.sinks ? device_sinks_.address() : nullptr,
+                          .angles = shape_.pairs > 0 ? rotation_.angles() : Angles{},
+                          .listed = shape_.positions || shape_.merged ? 1 : 0,
                           .key_element = shape_.keys,
                           .value_element = shape_.values,
                           .item_count = static_cast<std::int32_t>(items_.size()),
@@ -112,24 +130,76 @@ class DecodeStep {
   int group() const { return shape_.heads / shape_.kv_heads; }
   float scale() const { return 1 / std::sqrt(static_cast<float>(shape_.dim)); }
 
+  /// Merged entries of a piece with so many rows.
+  int merged_of(int rows) const { return shape_.merged ? rows / 2 + 1 : 0; }
+  /// Of a query row, in its shape's lanes.
+  int shift_of(int row) const { return shape_.shifted ? row * 700 - 900 : 0; }
+
   void add_piece(int row, int head, int count, int first, int stride) {
     auto& lane = lanes_.back();
     lane.push_back(std::make_unique<Piece>(random_rows(random_, shape_.keys, count, shape_.dim),
                                            random_rows(random_, shape_.values, count, shape_.dim)));
-    const Piece& piece = *lane.back();
-    for (int at = 0; at < count; at += DecodeItem::kMost) {
-      const auto scales = [&](const Array<std::uint16_t>& all, Element element) -> const void* {
-        return is_quantized(element) ? all.address() + at * shape_.dim / 32 : nullptr;
-      };
-      items_.push_back({.keys = piece.key_bytes.address() + z(at) * bytes_of(shape_.keys, shape_.dim),
-                        .values = piece.value_bytes.address() + z(at) * bytes_of(shape_.values, shape_.dim),
-                        .key_scales = scales(piece.key_scales, shape_.keys),
-                        .value_scales = scales(piece.value_scales, shape_.values),
-                        .probabilities = shape_.probabilities ? probabilities_.back()->address() + first + at : nullptr,
-                        .row = row,
-                        .kv_head = head,
-                        .count = std::min(DecodeItem::kMost, count - at),
-                        .stride = stride});
+    Piece& piece = *lane.back();
+    const int merged = merged_of(count);
+    const auto below = [this](int end) { return static_cast<std::int32_t>(random_() % static_cast<unsigned>(end)); };
+    for (int i = 0; i < count + merged; ++i) piece.positions.push_back(shape_.positions ? below(kPositions) : 0);
+    for (int i = 0; i < merged; ++i) {
+      piece.centres.push_back(below(count));
+      piece.factors.push_back(0.5F + static_cast<float>(i % 4) * 0.3F);
+    }
+    std::sort(piece.centres.begin(), piece.centres.end());
+    piece.device_positions = std::make_unique<Array<std::int32_t>>(piece.positions);
+    piece.device_centres = std::make_unique<Array<std::int32_t>>(piece.centres);
+    piece.device_factors = std::make_unique<Array<float>>(piece.factors);
+    for (int at = 0; at < count; at += kItem)
+      add_item(row, head, piece, {at, std::min(kItem, count - at), first + at, stride});
+    for (int at = 0; at < merged; at += kItem) {
+      add_item(row, head, piece, {0, std::min(kItem, merged - at), first + count + at, stride});
+      items_.back().positions = shape_.positions ? piece.device_positions->address() + count + at : nullptr;
+      items_.back().rows = piece.device_centres->address() + at;
+      items_.back().factors = piece.device_factors->address() + at;
+    }
+  }
+
+  /// Entries of an item: the first one's row and place in its lane.
+  struct Part {
+    int row;
+    int count;
+    int place;
+    int stride;
+  };
+
+  /// Rows are counted from 100 before the item's first.
+  void add_item(int row, int head, const Piece& piece, const Part& part) {
+    const auto scales = [&](const Array<std::uint16_t>& all, Element element) -> const void* {
+      return is_quantized(element) ? all.address() + part.row * padded(element, shape_.dim) / 32 : nullptr;
+    };
+    items_.push_back({.keys = piece.key_bytes.address() + z(part.row) * bytes_of(shape_.keys, shape_.dim),
+                      .values = piece.value_bytes.address() + z(part.row) * bytes_of(shape_.values, shape_.dim),
+                      .key_scales = scales(piece.key_scales, shape_.keys),
+                      .value_scales = scales(piece.value_scales, shape_.values),
+                      .probabilities = shape_.probabilities ? probabilities_.back()->address() + part.place : nullptr,
+                      .positions = shape_.positions ? piece.device_positions->address() + part.row : nullptr,
+                      .rows = nullptr,
+                      .factors = nullptr,
+                      .row = row,
+                      .kv_head = head,
+                      .count = part.count,
+                      .stride = part.stride,
+                      .first_row = 0,
+                      .shift = shift_of(row)});
+  }
+
+  /// Adds the keys and values of a piece as a query sees them.
+  void read(const Piece& piece, std::vector<float>& keys, std::vector<float>& values) const {
+    const int rows = static_cast<int>(piece.positions.size() - piece.centres.size());
+    for (std::size_t i = 0; i < piece.positions.size(); ++i) {
+      const int merged = static_cast<int>(i) - rows;
+      const std::ptrdiff_t at = std::ptrdiff_t{merged < 0 ? static_cast<int>(i) : piece.centres[z(merged)]} * shape_.dim;
+      const std::vector<float> key(piece.keys.values.begin() + at, piece.keys.values.begin() + at + shape_.dim);
+      for (const float x : rotation_.turned(key, piece.positions[i]))
+        keys.push_back(merged < 0 ? x : x * piece.factors[z(merged)]);
+      values.insert(values.end(), piece.values.values.begin() + at, piece.values.values.begin() + at + shape_.dim);
     }
   }
 
@@ -137,15 +207,12 @@ class DecodeStep {
     const std::size_t lane = row * z(shape_.kv_heads) + z(head / group());
     std::vector<float> keys;
     std::vector<float> values;
-    for (const auto& piece : lanes_[lane]) {
-      keys.insert(keys.end(), piece->keys.values.begin(), piece->keys.values.end());
-      values.insert(values.end(), piece->values.values.begin(), piece->values.values.end());
-    }
+    for (const auto& piece : lanes_[lane]) read(*piece, keys, values);
     const std::size_t at = (row * z(shape_.heads) + z(head)) * z(shape_.dim);
     const std::vector<float> q(q_.begin() + static_cast<std::ptrdiff_t>(at),
                                q_.begin() + static_cast<std::ptrdiff_t>(at + z(shape_.dim)));
     const auto want = reference::attend(
-        q, keys, values,
+        rotation_.turned(q, shift_of(static_cast<int>(row))), keys, values,
         {.scale = scale(), .cap = shape_.cap, .sink = shape_.sinks ? sinks_[z(head)] : reference::kNone},
         rounding_of(shape_));
     for (std::size_t c = 0; c < z(shape_.dim); ++c) {
@@ -171,6 +238,7 @@ class DecodeStep {
   std::vector<float> sinks_;
   Array<float> device_q_;
   Array<float> device_sinks_;
+  Rotation rotation_;
   Array<float> out_;
   Array<float> lse_;
   std::vector<std::vector<std::unique_ptr<Piece>>> lanes_;  ///< [row, kv_head]
@@ -222,7 +290,40 @@ INSTANTIATE_TEST_SUITE_P(
         StepShape{
             .dim = 256, .heads = 2, .pieces = {{40}, {20}}, .keys = Element::f16, .values = Element::f16, .cap = 30},
         StepShape{.dim = 64, .pieces = {std::vector<int>(35, 3)}},
-        StepShape{.dim = 200, .heads = 3, .pieces = {{19}}}));
+        StepShape{.dim = 200, .heads = 3, .pieces = {{19}}},
+        StepShape{.dim = 64, .heads = 2, .pieces = {{40, 9}}, .keys = Element::f32, .values = Element::f32},
+        StepShape{.dim = 80, .heads = 3, .pieces = {{37}}, .keys = Element::q8_0, .values = Element::q4_0},
+        StepShape{.dim = 128, .heads = 2, .pieces = {{300}}, .keys = Element::q4_0, .values = Element::q4_0},
+        StepShape{.dim = 128,
+                  .heads = 3,
+                  .pieces = {{100, 7}, {}},
+                  .keys = Element::q8_0,
+                  .values = Element::q8_0,
+                  .probabilities = true},
+        StepShape{.dim = 256, .pieces = {{70}}, .keys = Element::q8_0, .values = Element::f16}));
+
+INSTANTIATE_TEST_SUITE_P(
+    Turned, Decode,
+    testing::Values(
+        StepShape{.dim = 64, .heads = 4, .kv_heads = 2, .pieces = {{70}, {9}}, .pairs = 32, .halves = true,
+                  .shifted = true},
+        StepShape{.dim = 64, .heads = 2, .pieces = {{20}, {30}}, .pairs = 16, .shifted = true},
+        StepShape{.dim = 128, .heads = 4, .kv_heads = 2, .pieces = {{70, 33}, {5}}, .probabilities = true, .pairs = 64,
+                  .halves = true, .positions = true, .merged = true},
+        StepShape{.dim = 64, .heads = 9, .pieces = {{90, 3}}, .keys = Element::f16, .values = Element::f16, .cap = 5,
+                  .sinks = true, .probabilities = true, .pairs = 32, .positions = true, .merged = true, .shifted = true},
+        StepShape{.dim = 80, .heads = 2, .pieces = {{35}}, .pairs = 16, .halves = true, .positions = true},
+        StepShape{.dim = 96, .heads = 2, .pieces = {{35}}, .keys = Element::q8_0, .values = Element::q8_0, .pairs = 48,
+                  .halves = true, .positions = true},
+        StepShape{.dim = 72, .heads = 2, .pieces = {{40}}, .keys = Element::q4_0, .values = Element::q4_0, .pairs = 16,
+                  .merged = true},
+        StepShape{.dim = 128, .heads = 2, .pieces = {{50}}, .keys = Element::q8_0, .values = Element::f16, .pairs = 32,
+                  .positions = true, .merged = true},
+        StepShape{.dim = 256, .heads = 2, .pieces = {{40}}, .pairs = 128, .halves = true, .positions = true},
+        StepShape{.dim = 64, .pieces = {{21}}, .keys = Element::f32, .values = Element::f32, .pairs = 24, .halves = true,
+                  .positions = true, .merged = true},
+        StepShape{.dim = 128, .pieces = {{600}}, .keys = Element::q8_0, .values = Element::q4_0, .pairs = 64,
+                  .positions = true}));
 
 // As in prefill_test.cc.
 INSTANTIATE_TEST_SUITE_P(
@@ -248,13 +349,26 @@ TEST(Step, a_row_without_entries_gives_zeros_even_with_a_sink) {
   EXPECT_EQ(out.read(), std::vector<float>(64, 0.0F));
 }
 
+TEST(Step, names_rotations_that_no_kernel_has) {
+  const Rotation rotation(12, true, 64);
+  DecodeTask task{};
+  task.dim = 64;
+  task.key_element = task.value_element = Element::f16;
+  task.angles = rotation.angles();
+  EXPECT_STREQ(winnow_kernels()->decode(task, nullptr),
+               "elements of a head that are rotated must be a multiple of 16 up to the head's size");
+  task.angles = {};
+  task.listed = 1;
+  EXPECT_STREQ(winnow_kernels()->decode(task, nullptr), "entries with positions need angles");
+}
+
 TEST(Step, names_what_lanes_may_have) {
   DecodeTask task{};
   task.dim = 64;
   task.key_element = Element::f16;
   task.value_element = Element::q8_0;
   EXPECT_STREQ(winnow_kernels()->decode(task, nullptr),
-               "lanes on a device have f16, bf16, q8_0 or q4_0 for keys and values, or q8_0 with f16 or q4_0");
+               "lanes on a device have f32, f16, bf16, q8_0 or q4_0 for keys and values, or q8_0 with f16 or q4_0");
 }
 
 }  // namespace

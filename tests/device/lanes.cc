@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lanes.h"
 
+#include <cmath>
 #include <cstring>
 
 namespace winnow::device::test {
@@ -47,6 +48,15 @@ std::vector<float> decoded(Element element, const std::vector<std::uint8_t>& byt
   return out;
 }
 
+std::vector<float> without_padding(Element element, const std::vector<float>& values, int dim) {
+  const std::size_t stored = z(padded(element, dim));
+  std::vector<float> out;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (i % stored < z(dim)) out.push_back(values[i]);
+  }
+  return out;
+}
+
 Rows random_rows(std::mt19937& random, Element element, int count, int dim) {
   Rows out;
   if (is_quantized(element)) {
@@ -54,14 +64,60 @@ Rows random_rows(std::mt19937& random, Element element, int count, int dim) {
       out.bytes.push_back(static_cast<std::uint8_t>(random()));
     }
     const float one = element == Element::q8_0 ? 1.0F / 64 : 0.25F;
-    for (const float x : normal(random, z(count) * z(dim) / 32)) out.scales.push_back(emulated::f16_of(x * one));
+    const std::size_t scales = z(count) * z(padded(element, dim)) / 32;
+    for (const float x : normal(random, scales)) out.scales.push_back(emulated::f16_of(x * one));
+  } else if (element == Element::f32) {
+    const auto numbers = normal(random, z(count) * z(dim));
+    out.bytes.resize(numbers.size() * 4);
+    std::memcpy(out.bytes.data(), numbers.data(), out.bytes.size());
   } else {
     const auto numbers = encoded(element, normal(random, z(count) * z(dim)));
     out.bytes.resize(numbers.bits.size() * 2);
     std::memcpy(out.bytes.data(), numbers.bits.data(), out.bytes.size());
   }
-  out.values = decoded(element, out.bytes, out.scales);
+  out.values = without_padding(element, decoded(element, out.bytes, out.scales), dim);
   return out;
+}
+
+namespace {
+
+std::vector<float> frequencies(int pairs) {
+  std::vector<float> out;
+  for (int i = 0; i < pairs; ++i) out.push_back(std::pow(10000.0F, -static_cast<float>(i) / static_cast<float>(pairs)));
+  return out;
+}
+
+}  // namespace
+
+Rotation::Rotation(int pairs, bool halves, int end)
+    : halves_(halves),
+      width_(pairs + 4),
+      frequency_(frequencies(pairs)),
+      coarse_(multiples(Angles::kFine, (end - 1) / Angles::kFine + 1)),
+      fine_(multiples(1, Angles::kFine)) {}
+
+std::vector<float> Rotation::multiples(int step, int count) const {
+  std::vector<float> out(z(count) * 2 * z(width_));
+  for (int i = 0; i < count; ++i) {
+    for (std::size_t pair = 0; pair < frequency_.size(); ++pair) {
+      const double angle = static_cast<double>(i) * step * static_cast<double>(frequency_[pair]);
+      out[z(i) * 2 * z(width_) + pair] = static_cast<float>(std::cos(angle));
+      out[(z(i) * 2 + 1) * z(width_) + pair] = static_cast<float>(std::sin(angle));
+    }
+  }
+  return out;
+}
+
+Angles Rotation::angles() const {
+  return {.coarse = coarse_.address(),
+          .fine = fine_.address(),
+          .pairs = static_cast<std::int32_t>(frequency_.size()),
+          .width = width_,
+          .halves = halves_ ? 1 : 0};
+}
+
+std::vector<float> Rotation::turned(std::span<const float> head, std::int64_t positions) const {
+  return reference::rotated(head, frequency_, !halves_, positions);
 }
 
 }  // namespace winnow::device::test
