@@ -168,6 +168,9 @@ class Layer {
             .keys = keys_.as<void>(),
             .values = values_.as<void>(),
             .sinks = nullptr,
+            .past_keys = nullptr,
+            .past_values = nullptr,
+            .past_first = nullptr,
             .element = s_.element,
             .first = first,
             .count = std::min(kChunk, s_.tokens - first),
@@ -233,71 +236,124 @@ void measure_prompt(Clock& clock, const LayerShape& shape) {
                 [&] { check(kernels.observe(layer.observe(last_chunk, 64), nullptr)); });
 }
 
-/// Lanes of `rows` sequences of so many entries, one block each.
-void measure_step(Clock& clock, int entries, int rows, Element element, bool probabilities,
-                  int of_item = DecodeItem::kMost) {
-  const std::string name = "decode " + std::to_string(entries) + " batch " + std::to_string(rows) +
-                           (element == Element::q8_0   ? " q8_0"
-                            : element == Element::q4_0 ? " q4_0"
-                                                       : " bf16") +
-                           (probabilities ? " probabilities" : "") +
-                           (of_item < DecodeItem::kMost ? " items of " + std::to_string(of_item) : "");
-  if (!clock.wants(name)) return;
-  const std::size_t lanes = std::size_t(rows) * kKvHeads;
-  const std::size_t row_bytes = element == Element::q8_0 ? kDim : element == Element::q4_0 ? kDim / 2 : kDim * 2;
-  const std::size_t scale_bytes = kDim / 32 * 2;
-  const Memory keys(lanes * entries * row_bytes);
-  const Memory values(lanes * entries * row_bytes);
-  const Memory scales(lanes * entries * scale_bytes);
-  keys.randomized(2);
-  values.randomized(2);
-  check(cudaMemset(scales.as<void>(), 0x20, lanes * entries * scale_bytes));
-  const Memory weights(probabilities ? lanes * entries * (kHeads / kKvHeads) * 4 : 4);
-  std::vector<DecodeItem> items;
-  std::vector<std::int32_t> first{0};
-  for (std::size_t lane = 0; lane < lanes; ++lane) {
-    for (int at = 0; at < entries; at += of_item) {
-      const std::size_t entry = lane * entries + at;
-      items.push_back(
-          {.keys = keys.as<std::uint8_t>() + entry * row_bytes,
-           .values = values.as<std::uint8_t>() + entry * row_bytes,
-           .key_scales = scales.as<std::uint8_t>() + entry * scale_bytes,
-           .value_scales = scales.as<std::uint8_t>() + entry * scale_bytes,
-           .probabilities = probabilities ? weights.as<float>() + lane * entries * (kHeads / kKvHeads) + at : nullptr,
-           .row = static_cast<std::int32_t>(lane) / kKvHeads,
-           .kv_head = static_cast<std::int32_t>(lane) % kKvHeads,
-           .count = std::min(of_item, entries - at),
-           .stride = entries});
-    }
-    first.push_back(static_cast<std::int32_t>(items.size()));
+struct StepShape {
+  int entries;
+  int rows;
+  Element element = Element::bf16;
+  int of_item = 256;
+  bool probabilities = false;
+  bool turned = false;  ///< keys, when they are read
+
+  std::string name() const {
+    return "decode " + std::to_string(entries) + " batch " + std::to_string(rows) +
+           (element == Element::q8_0   ? " q8_0"
+            : element == Element::q4_0 ? " q4_0"
+                                       : " bf16") +
+           (probabilities ? " probabilities" : "") + (turned ? " turned" : "") +
+           (of_item == 256 ? "" : " items of " + std::to_string(of_item));
   }
-  const Memory device_items(items.size() * sizeof(DecodeItem));
-  const Memory device_first(first.size() * 4);
-  device_items.put(items);
-  device_first.put(first);
-  const Memory q(std::size_t(rows) * kHeads * kDim * 4);
-  const Memory out(std::size_t(rows) * kHeads * kDim * 4);
-  const Memory lse(std::size_t(rows) * kHeads * 4);
-  q.randomized(4);
-  const Memory partial(items.size() * (kHeads / kKvHeads) * (kDim + 2) * 4);
-  const DecodeTask task{.q = q.as<float>(),
-                        .out = out.as<float>(),
-                        .lse = probabilities ? lse.as<float>() : nullptr,
-                        .items = device_items.as<DecodeItem>(),
-                        .first_item = device_first.as<std::int32_t>(),
-                        .partial = partial.as<float>(),
-                        .sinks = nullptr,
-                        .key_element = element,
-                        .value_element = element,
-                        .item_count = static_cast<std::int32_t>(items.size()),
-                        .rows = rows,
-                        .heads = kHeads,
-                        .kv_heads = kKvHeads,
-                        .dim = kDim,
-                        .scale = 1 / std::sqrt(static_cast<float>(kDim)),
-                        .cap = 0};
-  const double bytes = 2.0 * lanes * entries * (row_bytes + (element == Element::bf16 ? 0 : scale_bytes));
-  clock.measure(name, {0, bytes}, [&] { check(winnow_kernels()->decode(task, nullptr)); });
+  std::size_t row_bytes() const {
+    return element == Element::q8_0 ? kDim : element == Element::q4_0 ? kDim / 2 : kDim * 2;
+  }
+};
+
+/// Lanes of `rows` sequences of so many entries, one block each.
+class Step {
+ public:
+  explicit Step(const StepShape& shape)
+      : s_(shape),
+        lanes_(std::size_t(shape.rows) * kKvHeads),
+        keys_(lanes_ * shape.entries * shape.row_bytes()),
+        values_(lanes_ * shape.entries * shape.row_bytes()),
+        scales_(lanes_ * shape.entries * kScaleBytes),
+        weights_(shape.probabilities ? lanes_ * shape.entries * kGroup * 4 : 4),
+        positions_(std::size_t(shape.entries) * 4),
+        coarse_((std::size_t(shape.entries) / Angles::kFine + 1) * kDim * 4),
+        fine_(std::size_t{Angles::kFine} * kDim * 4),
+        q_(std::size_t(shape.rows) * kHeads * kDim * 4),
+        out_(std::size_t(shape.rows) * kHeads * kDim * 4),
+        lse_(std::size_t(shape.rows) * kHeads * 4),
+        items_(lanes_ * of_lane() * sizeof(DecodeItem)),
+        first_((lanes_ + 1) * 4),
+        partial_(lanes_ * of_lane() * kGroup * (kDim + 2) * 4) {
+    keys_.randomized(2);
+    values_.randomized(2);
+    coarse_.randomized(4);
+    fine_.randomized(4);
+    q_.randomized(4);
+    check(cudaMemset(scales_.as<void>(), 0x20, lanes_ * shape.entries * kScaleBytes));
+    std::vector<std::int32_t> positions;
+    for (int i = 0; i < shape.entries; ++i) positions.push_back(i);
+    positions_.put(positions);
+    make_items();
+  }
+
+  DecodeTask task() const {
+    return {.q = q_.as<float>(),
+            .out = out_.as<float>(),
+            .lse = s_.probabilities ? lse_.as<float>() : nullptr,
+            .items = items_.as<DecodeItem>(),
+            .first_item = first_.as<std::int32_t>(),
+            .partial = partial_.as<float>(),
+            .sinks = nullptr,
+            .angles = {coarse_.as<float>(), fine_.as<float>(), kDim / 2, kDim / 2, 1},
+            .listed = s_.turned ? 1 : 0,
+            .key_element = s_.element,
+            .value_element = s_.element,
+            .item_count = static_cast<std::int32_t>(lanes_) * of_lane(),
+            .rows = s_.rows,
+            .heads = kHeads,
+            .kv_heads = kKvHeads,
+            .dim = kDim,
+            .scale = 1 / std::sqrt(static_cast<float>(kDim)),
+            .cap = 0};
+  }
+  double bytes() const {
+    return 2.0 * lanes_ * s_.entries * (s_.row_bytes() + (s_.element == Element::bf16 ? 0 : kScaleBytes));
+  }
+
+ private:
+  static constexpr int kGroup = kHeads / kKvHeads;
+  static constexpr std::size_t kScaleBytes = kDim / 32 * 2;
+
+  int of_lane() const { return (s_.entries + s_.of_item - 1) / s_.of_item; }
+  void make_items() const {
+    std::vector<DecodeItem> items;
+    std::vector<std::int32_t> first{0};
+    for (std::size_t lane = 0; lane < lanes_; ++lane) {
+      for (int at = 0; at < s_.entries; at += s_.of_item) items.push_back(item(lane, at));
+      first.push_back(static_cast<std::int32_t>(items.size()));
+    }
+    items_.put(items);
+    first_.put(first);
+  }
+  DecodeItem item(std::size_t lane, int at) const {
+    const std::size_t entry = lane * s_.entries + at;
+    return {.keys = keys_.as<std::uint8_t>() + entry * s_.row_bytes(),
+            .values = values_.as<std::uint8_t>() + entry * s_.row_bytes(),
+            .key_scales = scales_.as<std::uint8_t>() + entry * kScaleBytes,
+            .value_scales = scales_.as<std::uint8_t>() + entry * kScaleBytes,
+            .probabilities = s_.probabilities ? weights_.as<float>() + lane * s_.entries * kGroup + at : nullptr,
+            .positions = s_.turned ? positions_.as<std::int32_t>() + at : nullptr,
+            .rows = nullptr,
+            .factors = nullptr,
+            .row = static_cast<std::int32_t>(lane) / kKvHeads,
+            .kv_head = static_cast<std::int32_t>(lane) % kKvHeads,
+            .count = std::min(s_.of_item, s_.entries - at),
+            .stride = s_.entries,
+            .first_row = 0,
+            .shift = 0};
+  }
+
+  StepShape s_;
+  std::size_t lanes_;
+  Memory keys_, values_, scales_, weights_, positions_, coarse_, fine_, q_, out_, lse_, items_, first_, partial_;
+};
+
+void measure_step(Clock& clock, const StepShape& shape) {
+  if (!clock.wants(shape.name())) return;
+  const Step step(shape);
+  clock.measure(shape.name(), {0, step.bytes()}, [&] { check(winnow_kernels()->decode(step.task(), nullptr)); });
 }
 
 /// A chunk's keys and values into the scratch, and entries of the scratch into lanes.
@@ -338,13 +394,15 @@ void measure_all(Clock& clock) {
   measure_copy(clock);
   for (const int tokens : {4096, 32768}) measure_prompt(clock, {tokens, kHeads, kKvHeads, kDim});
   for (const int rows : {1, 8, 24}) {
-    for (const int entries : {1024, 32768, 131072}) measure_step(clock, entries, rows, Element::bf16, false);
+    for (const int entries : {1024, 32768, 131072}) measure_step(clock, {entries, rows});
   }
-  for (const int of_item : {64, 128}) measure_step(clock, 1024, 1, Element::bf16, false, of_item);
-  measure_step(clock, 32768, 1, Element::bf16, true);
-  measure_step(clock, 32768, 8, Element::bf16, true);
-  measure_step(clock, 32768, 8, Element::q8_0, false);
-  measure_step(clock, 32768, 8, Element::q4_0, false);
+  measure_step(clock, {.entries = 1024, .rows = 1, .of_item = 64});
+  measure_step(clock, {.entries = 32768, .rows = 1, .probabilities = true});
+  measure_step(clock, {.entries = 32768, .rows = 8, .probabilities = true});
+  for (const Element element : {Element::bf16, Element::q8_0, Element::q4_0}) {
+    for (const int of_item : {256, 512, 1024}) measure_step(clock, {32768, 8, element, of_item});
+    measure_step(clock, {.entries = 32768, .rows = 8, .element = element, .turned = true});
+  }
   measure_store(clock, "store chunk f32 bf16", Element::f32, Element::bf16, kChunk, false);
   measure_store(clock, "store chunk f32 q8_0", Element::f32, Element::q8_0, kChunk, false);
   measure_store(clock, "store 1024 of a scratch", Element::bf16, Element::bf16, 1024, false);

@@ -25,8 +25,8 @@ struct Angles {
   std::int32_t halves;  ///< 1: (i, i + pairs); 0: (2i, 2i + 1)
 };
 
-/// Attention of a chunk of a prompt's queries over a layer's scratch. Query i stands at row first + i and sees the rows
-/// up to its own, or the last `window` of them. REQUIRES: dim is a multiple of 8 up to 256; element f16 or bf16; all
+/// Attention of a chunk of a prompt's queries over a layer's scratch, and over what is kept of the text before. Query i
+/// stands at row first + i and sees the past and the rows up to its own, or the last `window` of all these. REQUIRES: dim is a multiple of 8 up to 256; element f16 or bf16; all
 /// addresses but those of f32 are multiples of 16.
 struct PrefillTask {
   const float* q;      ///< [count][heads][dim]
@@ -36,6 +36,9 @@ struct PrefillTask {
   const void* keys;    ///< [kv_heads][capacity][dim] of `element`
   const void* values;  ///< the same
   const float* sinks;  ///< [heads] logits in base e; null: there are none
+  const void* past_keys;           ///< [rows of all KV heads][dim] of `element`
+  const void* past_values;         ///< the same
+  const std::int32_t* past_first;  ///< [kv_heads + 1] first such row of each head; null: nothing comes before
   Element element;
   std::int32_t first, count, heads, kv_heads, dim, capacity;
   std::int32_t window;  ///< 0: all rows up to its own

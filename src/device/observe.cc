@@ -119,7 +119,7 @@ class ObserveBlock {
 
   WINNOW_DEVICE void observe_tile(int tile) {
     float x[Shape::kStrips][Shape::kQueries / 8][4];
-    multiply(queries(tile), x);
+    multiply_rows<T>(keys_, thread() / 32 * Shape::kStrips * 16, queries(tile), own_, x);
     WINNOW_UNROLL
     for (int s = 0; s < Shape::kStrips; ++s) limit(tile, x[s], block_ + (thread() / 32 * Shape::kStrips + s) * 16);
     const float* const off = less_of(tile);
@@ -166,33 +166,6 @@ class ObserveBlock {
           WINNOW_UNROLL
           for (int r = 0; r < 2; ++r) of_key_[s][r] = join(of_key_[s][r], exp2(x[s][i][2 * r + c] - of_query));
         }
-      }
-    }
-  }
-
-  WINNOW_DEVICE void multiply(Tile<D> tile, float (&x)[Shape::kStrips][Shape::kQueries / 8][4]) const {
-    WINNOW_UNROLL
-    for (int s = 0; s < Shape::kStrips; ++s) {
-      WINNOW_UNROLL
-      for (int i = 0; i < Shape::kQueries / 8; ++i) {
-        WINNOW_UNROLL
-        for (int e = 0; e < 4; ++e) x[s][i][e] = 0;
-      }
-    }
-    const int strips = thread() / 32 * Shape::kStrips * 16;
-    const SharedAddress left = keys_.start(strips + own_.left_row(), own_.left_column());
-    const SharedAddress right = tile.start(own_.right_row(), own_.right_column());
-    WINNOW_UNROLL
-    for (int k = 0; k < D / 16; ++k) {
-      std::uint32_t a[Shape::kStrips][4];
-      WINNOW_UNROLL
-      for (int s = 0; s < Shape::kStrips; ++s) load_matrices(a[s], Tile<D>::walk(left, k, s * 16));
-      WINNOW_UNROLL
-      for (int n = 0; n < Shape::kQueries / 16; ++n) {
-        std::uint32_t b[4];
-        load_matrices(b, Tile<D>::walk(right, k, n * 16));
-        WINNOW_UNROLL
-        for (int s = 0; s < Shape::kStrips; ++s) multiply_pair<T>(x[s][2 * n], x[s][2 * n + 1], a[s], b);
       }
     }
   }

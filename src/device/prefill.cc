@@ -9,6 +9,9 @@
 namespace winnow::device {
 namespace {
 
+/// Before every row of the past.
+inline constexpr int kOldest = -(1 << 30);
+
 /// A block's share: 16 x kStrips queries for each of its warps, against tiles of kKeys keys.
 template <int D>
 struct PrefillShape {
@@ -91,8 +94,9 @@ class PrefillBlock {
         own_{thread() % 32} {
     const int last = block_ + Shape::kQueries < t_.count ? block_ + Shape::kQueries : t_.count;
     end_ = t_.first + last;
-    const int oldest = t_.window > 0 ? t_.first + block_ - t_.window + 1 : 0;
+    const int oldest = t_.window > 0 ? t_.first + block_ - t_.window + 1 : kOldest;
     start_ = oldest > 0 ? oldest : 0;
+    see_past(oldest);
   }
 
   WINNOW_DEVICE void run() {
@@ -104,7 +108,7 @@ class PrefillBlock {
       softmax_[s].begin(t_.sinks != nullptr ? t_.sinks + head_ : nullptr, own_.lane % 4 == 0);
       row_[s] = thread() / 32 * 16 * Shape::kStrips + s * 16 + group;
     }
-    const int tiles = (end_ - start_ + Shape::kKeys - 1) / Shape::kKeys;
+    const int tiles = past_tiles_ + tiles_of(end_ - start_);
     for (int tile = 0; tile < tiles; ++tile) {
       wait_copies<0>();
       sync_block();  // the tile is there, and nobody reads the one before
@@ -121,15 +125,36 @@ class PrefillBlock {
     return queries_.after(Shape::kQueries + (2 + tile % 2) * Shape::kKeys);
   }
 
+  WINNOW_DEVICE static int tiles_of(int keys) { return (keys + Shape::kKeys - 1) / Shape::kKeys; }
+
+  /// Tiles of the past come first. Its rows stand before row 0, so that they have negative numbers.
+  WINNOW_DEVICE void see_past(int oldest) {
+    past_tiles_ = past_start_ = past_end_ = 0;
+    if (t_.past_first == nullptr) return;
+    const std::int32_t* const of_head = t_.past_first + head_ / (t_.heads / t_.kv_heads);
+    past_end_ = of_head[1];
+    const int first = of_head[0] - past_end_;
+    past_start_ = oldest > first ? oldest : first;
+    if (past_start_ < 0) past_tiles_ = tiles_of(-past_start_);
+  }
+  WINNOW_DEVICE bool is_past(int tile) const { return tile < past_tiles_; }
+  WINNOW_DEVICE int first_key(int tile) const {
+    return is_past(tile) ? past_start_ + tile * Shape::kKeys : start_ + (tile - past_tiles_) * Shape::kKeys;
+  }
+
   WINNOW_DEVICE void copy_tile(int tile) {
+    const int first = first_key(tile);
     const std::size_t lane = static_cast<std::size_t>(head_ / (t_.heads / t_.kv_heads)) * t_.capacity;
-    const int first = start_ + tile * Shape::kKeys;
+    const std::size_t row = is_past(tile) ? static_cast<std::size_t>(past_end_ + first) : lane + first;
+    const int count = (is_past(tile) ? 0 : end_) - first;
     const auto rows_of = [&](const void* all) {
-      const auto* const from = static_cast<const std::uint16_t*>(all) + (lane + first) * t_.dim;
-      return [=, dim = t_.dim](int row) { return from + row * dim; };
+      const auto* const from = static_cast<const std::uint16_t*>(all) + row * t_.dim;
+      return [=, dim = t_.dim](int r) { return from + r * dim; };
     };
-    copy_rows<Shape::kKeys, Shape::kThreads>(keys(tile), t_.dim, end_ - first, rows_of(t_.keys));
-    copy_rows<Shape::kKeys, Shape::kThreads>(values(tile), t_.dim, end_ - first, rows_of(t_.values));
+    copy_rows<Shape::kKeys, Shape::kThreads>(keys(tile), t_.dim, count,
+                                             rows_of(is_past(tile) ? t_.past_keys : t_.keys));
+    copy_rows<Shape::kKeys, Shape::kThreads>(values(tile), t_.dim, count,
+                                             rows_of(is_past(tile) ? t_.past_values : t_.values));
     commit_copies();
   }
 
@@ -157,45 +182,17 @@ class PrefillBlock {
 
   WINNOW_DEVICE void attend(int tile) {
     float x[Shape::kStrips][Shape::kKeys / 8][4];
-    multiply_by_keys(keys(tile), x);
-    const int first_key = start_ + tile * Shape::kKeys;
+    multiply_rows<T>(queries_, thread() / 32 * Shape::kStrips * 16, keys(tile), own_, x);
     WINNOW_UNROLL
     for (int s = 0; s < Shape::kStrips; ++s) {
-      limit(x[s], first_key, t_.first + block_ + row_[s]);
+      limit(x[s], tile, t_.first + block_ + row_[s]);
       softmax_[s].template take<Shape::kKeys>(x[s]);
     }
     multiply_by_values(values(tile), x);
   }
 
-  WINNOW_DEVICE void multiply_by_keys(Tile<D> tile, float (&x)[Shape::kStrips][Shape::kKeys / 8][4]) const {
-    WINNOW_UNROLL
-    for (int s = 0; s < Shape::kStrips; ++s) {
-      WINNOW_UNROLL
-      for (int i = 0; i < Shape::kKeys / 8; ++i) {
-        WINNOW_UNROLL
-        for (int e = 0; e < 4; ++e) x[s][i][e] = 0;
-      }
-    }
-    const int strips = thread() / 32 * Shape::kStrips * 16;
-    const SharedAddress left = queries_.start(strips + own_.left_row(), own_.left_column());
-    const SharedAddress right = tile.start(own_.right_row(), own_.right_column());
-    WINNOW_UNROLL
-    for (int k = 0; k < D / 16; ++k) {
-      std::uint32_t a[Shape::kStrips][4];
-      WINNOW_UNROLL
-      for (int s = 0; s < Shape::kStrips; ++s) load_matrices(a[s], Tile<D>::walk(left, k, s * 16));
-      WINNOW_UNROLL
-      for (int n = 0; n < Shape::kKeys / 16; ++n) {
-        std::uint32_t b[4];
-        load_matrices(b, Tile<D>::walk(right, k, n * 16));
-        WINNOW_UNROLL
-        for (int s = 0; s < Shape::kStrips; ++s) multiply_pair<T>(x[s][2 * n], x[s][2 * n + 1], a[s], b);
-      }
-    }
-  }
-
   /// The soft cap, and kNever where a key is not seen. `row` is the first of this thread's two.
-  WINNOW_DEVICE void limit(float (&x)[Shape::kKeys / 8][4], int first_key, int row) const {
+  WINNOW_DEVICE void limit(float (&x)[Shape::kKeys / 8][4], int tile, int row) const {
     if (t_.cap > 0) {
       WINNOW_UNROLL
       for (int i = 0; i < Shape::kKeys / 8; ++i) {
@@ -203,14 +200,18 @@ class PrefillBlock {
         for (int e = 0; e < 4; ++e) x[i][e] = capped(x[i][e], t_.cap);
       }
     }
-    const int top = row - own_.lane / 4;  // of the strip
-    if (first_key + Shape::kKeys <= top + 1 && (t_.window == 0 || first_key > top + 15 - t_.window)) return;
+    const int first = first_key(tile);
+    const int end = is_past(tile) ? 0 : end_;  // of the keys that are there
+    const int top = row - own_.lane / 4;       // of the strip
+    if (first + Shape::kKeys <= (end < top + 1 ? end : top + 1) &&
+        (t_.window == 0 || first > top + 15 - t_.window))
+      return;
     WINNOW_UNROLL
     for (int i = 0; i < Shape::kKeys / 8; ++i) {
       WINNOW_UNROLL
       for (int e = 0; e < 4; ++e) {
-        const int key = first_key + i * 8 + own_.lane % 4 * 2 + e % 2;
-        if (!sees(row + e / 2 * 8, key, t_.window)) x[i][e] = kNever;
+        const int key = first + i * 8 + own_.lane % 4 * 2 + e % 2;
+        if (key >= end || !sees(row + e / 2 * 8, key, t_.window)) x[i][e] = kNever;
       }
     }
   }
@@ -263,6 +264,9 @@ class PrefillBlock {
   int head_;
   int block_;  ///< first query
   int start_;  ///< first key
+  int past_tiles_;
+  int past_start_;  ///< first key of the past
+  int past_end_;    ///< row after its last
   int end_;    ///< key after the last
   Tile<D> queries_;
   Lane own_;

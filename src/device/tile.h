@@ -69,6 +69,34 @@ struct Lane {
   WINNOW_DEVICE int right_column() const { return lane / 8 % 2; }
 };
 
+/// Products of 16 x Strips rows of `left`, from row `first` on, with the first 8 x Octets rows of `right`.
+template <class T, int D, int Strips, int Octets>
+WINNOW_DEVICE void multiply_rows(Tile<D> left, int first, Tile<D> right, Lane own, float (&x)[Strips][Octets][4]) {
+  WINNOW_UNROLL
+  for (int s = 0; s < Strips; ++s) {
+    WINNOW_UNROLL
+    for (int i = 0; i < Octets; ++i) {
+      WINNOW_UNROLL
+      for (int e = 0; e < 4; ++e) x[s][i][e] = 0;
+    }
+  }
+  const SharedAddress of_left = left.start(first + own.left_row(), own.left_column());
+  const SharedAddress of_right = right.start(own.right_row(), own.right_column());
+  WINNOW_UNROLL
+  for (int k = 0; k < D / 16; ++k) {
+    std::uint32_t a[Strips][4];
+    WINNOW_UNROLL
+    for (int s = 0; s < Strips; ++s) load_matrices(a[s], Tile<D>::walk(of_left, k, s * 16));
+    WINNOW_UNROLL
+    for (int n = 0; n < Octets / 2; ++n) {
+      std::uint32_t b[4];
+      load_matrices(b, Tile<D>::walk(of_right, k, n * 16));
+      WINNOW_UNROLL
+      for (int s = 0; s < Strips; ++s) multiply_pair<T>(x[s][2 * n], x[s][2 * n + 1], a[s], b);
+    }
+  }
+}
+
 /// Queries are packed so that their products are logits in base 2, or with a soft cap what its tanh takes.
 WINNOW_DEVICE float packed_scale(float scale, float cap) { return cap > 0 ? scale / cap : scale * kLog2e; }
 

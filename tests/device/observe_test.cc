@@ -82,10 +82,12 @@ class Observed {
     const auto attended = prompt_.attend(row, head);
     const int own = what_.prompt.first + row;
     const int first = prompt_.first_key(row);
+    const int past = prompt_.past_keys(row, head);
     for (int key = std::max(first, what_.begin); key < std::min(own + 1, what_.begin + stride_); ++key) {
       if (what_.reach > 0 && own - key >= what_.reach) continue;
-      const double p = attended.weight[z(key - first)] * factor;
-      const double error = 2 * attended.weight_error[z(key - first)] * factor + 1e-6 * p;
+      const std::size_t place = z(past + key - first);
+      const double p = attended.weight[place] * factor;
+      const double error = 2 * attended.weight_error[place] * factor + 1e-6 * p;
       const std::size_t at = z(head) * z(stride_) + z(key - what_.begin);
       out.values[at] = what_.reduction == Reduction::sum ? out.values[at] + p : std::max(out.values[at], p);
       out.errors[at] = what_.reduction == Reduction::sum ? out.errors[at] + error : std::max(out.errors[at], error);
@@ -133,7 +135,8 @@ INSTANTIATE_TEST_SUITE_P(
         Observing{{.dim = 128, .first = 60, .count = 70, .heads = 2, .kv_heads = 1}, Reduction::sum, {0, 69}},
         Observing{{.dim = 64, .first = 62, .count = 20, .element = Element::f16}},
         Observing{{.dim = 64, .first = 63, .count = 10, .element = Element::f16}, Reduction::sum, {}, false, 0, 73, 24},
-        Observing{{.dim = 256, .first = 7, .count = 40, .element = Element::f16}}));
+        Observing{{.dim = 256, .first = 7, .count = 40, .element = Element::f16}},
+        Observing{{.dim = 64, .first = 40, .count = 50, .heads = 2, .kv_heads = 2, .past = {90, 3}}}));
 
 // As in prefill_test.cc.
 INSTANTIATE_TEST_SUITE_P(DISABLED_Long, Observe,

@@ -20,6 +20,7 @@ struct PromptShape {
   float cap = 0;
   bool sinks = false;
   Element element = Element::bf16;
+  std::vector<int> past = {};  ///< rows of each KV head that come before; empty: nothing does
 
   std::string name() const;
 };
@@ -32,9 +33,11 @@ class Prompt {
   const PromptShape& shape() const { return shape_; }
   /// Of the prefill, whose results go to out, lse and packed.
   PrefillTask task() const;
-  /// Query i of the chunk, and the first key that it sees.
+  /// Query i of the chunk.
   reference::Result attend(int i, int head) const;
+  /// The first row of the scratch that it sees, and of the past of a head the rows that it sees.
   int first_key(int i) const;
+  int past_keys(int i, int head) const;
   int capacity() const { return shape_.first + shape_.count + 3; }
 
   Array<float> out;
@@ -44,6 +47,8 @@ class Prompt {
 
  private:
   Prompt(const PromptShape& shape, std::mt19937 random);
+  /// What a query sees of keys or values.
+  std::vector<float> seen(int i, int head, const Encoded& past, const Encoded& rows) const;
 
   PromptShape shape_;
   std::vector<float> q_;
@@ -54,6 +59,12 @@ class Prompt {
   Array<float> device_sinks_;
   Array<std::uint16_t> device_keys_;
   Array<std::uint16_t> device_values_;
+  std::vector<std::int32_t> past_first_;
+  Encoded past_keys_;
+  Encoded past_values_;
+  Array<std::int32_t> device_past_first_;
+  Array<std::uint16_t> device_past_keys_;
+  Array<std::uint16_t> device_past_values_;
 };
 
 }  // namespace winnow::device::test
