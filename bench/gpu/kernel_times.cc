@@ -356,37 +356,68 @@ void measure_step(Clock& clock, const StepShape& shape) {
   clock.measure(shape.name(), {0, step.bytes()}, [&] { check(winnow_kernels()->decode(step.task(), nullptr)); });
 }
 
-/// A chunk's keys and values into the scratch, and entries of the scratch into lanes.
-void measure_store(Clock& clock, const std::string& name, Element source, Element element, int tokens, bool turned) {
-  if (!clock.wants(name)) return;
-  const std::size_t rows = std::size_t(tokens) * kKvHeads * 2;
-  const std::size_t from_bytes = source == Element::f32 ? kDim * 4 : kDim * 2;
-  const std::size_t to_bytes = element == Element::q8_0 ? kDim : kDim * 2;
+struct StoreShape {
+  const char* name;
+  Element source;
+  Element element;
+  int tokens;
+  bool listed = false;  ///< rows are named
+  bool turned = false;
+};
+
+std::size_t bytes_of_row(Element element) {
+  return element == Element::f32 ? kDim * 4 : element == Element::q8_0 ? kDim : element == Element::q4_0 ? kDim / 2 : kDim * 2;
+}
+
+/// Keys and values of all heads: of a chunk [token][head] into the scratch, or rows of a scratch into lanes.
+void measure_store(Clock& clock, const StoreShape& shape) {
+  if (!clock.wants(shape.name)) return;
+  constexpr int kRuns = kKvHeads * 2;
+  const std::size_t rows = std::size_t(shape.tokens) * kRuns;
+  const std::size_t from_bytes = bytes_of_row(shape.source);
+  const std::size_t to_bytes = bytes_of_row(shape.element);
   const Memory from(rows * from_bytes);
   const Memory to(rows * to_bytes);
-  const Memory scales(rows * kDim / 32 * 2);
-  const Memory angles(std::size_t(tokens) * kDim * 4);
-  from.randomized(source == Element::f32 ? 4 : 2);
-  angles.randomized(4);
-  std::vector<StoredRow> all;
-  for (std::size_t i = 0; i < rows; ++i) {
-    all.push_back({.from = from.as<std::uint8_t>() + i * from_bytes,
-                   .to = to.as<std::uint8_t>() + i * to_bytes,
-                   .scales = scales.as<std::uint16_t>() + i * kDim / 32,
-                   .turn = turned ? static_cast<std::int32_t>(i % tokens) : -1});
+  const Memory from_scales(rows * kDim / 32 * 2);
+  const Memory to_scales(rows * kDim / 32 * 2);
+  const Memory coarse((std::size_t(shape.tokens) / Angles::kFine + 1) * kDim * 4);
+  const Memory fine(std::size_t{Angles::kFine} * kDim * 4);
+  const Memory numbers(std::size_t(shape.tokens) * 4);
+  from.randomized(shape.source == Element::f32 ? 4 : 2);
+  coarse.randomized(4);
+  fine.randomized(4);
+  std::vector<std::int32_t> counted;
+  for (int i = 0; i < shape.tokens; ++i) counted.push_back(i);
+  numbers.put(counted);
+  std::vector<StoredRun> runs;
+  for (int i = 0; i < kRuns; ++i) {
+    const bool chunk = !shape.listed;
+    const std::size_t first = chunk ? std::size_t(i) : std::size_t(i) * shape.tokens;
+    runs.push_back({.from = from.as<std::uint8_t>() + first * from_bytes,
+                    .from_scales = from_scales.as<std::uint16_t>() + first * kDim / 32,
+                    .to = to.as<std::uint8_t>() + std::size_t(i) * shape.tokens * to_bytes,
+                    .to_scales = to_scales.as<std::uint16_t>() + std::size_t(i) * shape.tokens * kDim / 32,
+                    .rows = chunk ? nullptr : numbers.as<std::int32_t>(),
+                    .to_rows = nullptr,
+                    .positions = shape.turned ? numbers.as<std::int32_t>() : nullptr,
+                    .factors = nullptr,
+                    .count = shape.tokens,
+                    .first_row = 0,
+                    .from_step = chunk ? kRuns : 1,
+                    .sign = -1,
+                    .shift = 0});
   }
-  const Memory device_rows(all.size() * sizeof(StoredRow));
-  device_rows.put(all);
-  const StoreTask task{.rows = device_rows.as<StoredRow>(),
-                       .angles = angles.as<float>(),
+  const Memory device_runs(runs.size() * sizeof(StoredRun));
+  device_runs.put(runs);
+  const StoreTask task{.runs = device_runs.as<StoredRun>(),
+                       .angles = {coarse.as<float>(), fine.as<float>(), kDim / 2, kDim / 2, 1},
                        .bad = nullptr,
-                       .source = source,
-                       .element = element,
-                       .count = static_cast<std::int32_t>(rows),
-                       .dim = kDim,
-                       .pairs = kDim / 2,
-                       .halves = 1};
-  clock.measure(name, {0, static_cast<double>(rows) * (from_bytes + to_bytes)},
+                       .source = shape.source,
+                       .element = shape.element,
+                       .run_count = kRuns,
+                       .most = shape.tokens,
+                       .dim = kDim};
+  clock.measure(shape.name, {0, static_cast<double>(rows) * (from_bytes + to_bytes)},
                 [&] { check(winnow_kernels()->store(task, nullptr)); });
 }
 
@@ -403,10 +434,13 @@ void measure_all(Clock& clock) {
     for (const int of_item : {256, 512, 1024}) measure_step(clock, {32768, 8, element, of_item});
     measure_step(clock, {.entries = 32768, .rows = 8, .element = element, .turned = true});
   }
-  measure_store(clock, "store chunk f32 bf16", Element::f32, Element::bf16, kChunk, false);
-  measure_store(clock, "store chunk f32 q8_0", Element::f32, Element::q8_0, kChunk, false);
-  measure_store(clock, "store 1024 of a scratch", Element::bf16, Element::bf16, 1024, false);
-  measure_store(clock, "store 32768 of a scratch, turned", Element::bf16, Element::bf16, 32768, true);
+  measure_store(clock, {"store chunk f32 bf16", Element::f32, Element::bf16, kChunk});
+  measure_store(clock, {"store chunk f32 q8_0", Element::f32, Element::q8_0, kChunk});
+  measure_store(clock, {"store 1024 of a scratch", Element::bf16, Element::bf16, 1024, true});
+  measure_store(clock, {"store 32768 of a scratch", Element::bf16, Element::bf16, 32768, true});
+  measure_store(clock, {"store 32768 of a scratch, turned", Element::bf16, Element::bf16, 32768, true, true});
+  measure_store(clock, {"store 32768 of a scratch, q4_0", Element::bf16, Element::q4_0, 32768, true});
+  measure_store(clock, {"store 32768 of lanes, q8_0", Element::q8_0, Element::q8_0, 32768, true});
   measure_prompt(clock, {32768, kHeads, kKvHeads, kDim, Element::f16});
   measure_prompt(clock, {32768, kHeads, kKvHeads, 64});
   measure_prompt(clock, {32768, 16, 8, 256});

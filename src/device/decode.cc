@@ -38,11 +38,7 @@ WINNOW_KERNEL(kDecodeWarps * 32)
 decode_rows(const DecodeTask task) {
   using Keys = typename K::template Rows<D>;
   using Values = typename V::template Rows<D>;
-  // Twice as many keys at once where both take half the registers or less.
-  constexpr int kGroups = D == 128 && Keys::kWidth == 16 && Values::kWidth == 16 ? 2 : 1;
-  DecodeBlock<StoredKeys<Keys, D, 2 * kGroups>, StoredValues<Values, D, kGroups>, RowEntries, D, kGroups>(
-      task, task.items[block_x()])
-      .run();
+  DecodeBlock<StoredKeys<Keys, D, 2>, StoredValues<Values, D, 1>, RowEntries, D, 1>(task, task.items[block_x()]).run();
 }
 
 template <class K, class V, int D>

@@ -100,22 +100,32 @@ struct DecodeTask {
   float cap;
 };
 
-/// Where a row goes, and where it comes from.
-struct StoredRow {
-  const void* from;   ///< [dim] of the task's source element
-  void* to;           ///< [dim] of the task's element
-  void* scales;       ///< [dim / 32] f16 of q8_0 and q4_0, else null
-  std::int32_t turn;  ///< row of `angles` that it is rotated by; negative: none
+/// Rows that come from one place and go to one place: keys or values of a head. Entry i of the run is read from row
+/// rows[i] - first_row times from_step, and written to row to_rows[i], or i.
+struct StoredRun {
+  const void* from;         ///< rows of the task's source element
+  const void* from_scales;  ///< [row][dim / 32] f16; null where the source has none
+  void* to;                 ///< rows of the task's element
+  void* to_scales;          ///< likewise
+  const std::int32_t* rows;       ///< [count]; null: entry i has row first_row + i
+  const std::int32_t* to_rows;    ///< [count]; null: entry i goes to row i
+  const std::int32_t* positions;  ///< [count] that each row is turned by, times `sign`, less `shift`; null: 0 for all
+  const float* factors;           ///< [count] of the rows; null: 1
+  std::int32_t count, first_row, from_step;
+  std::int32_t sign;  ///< 1 or -1
+  std::int32_t shift;
 };
 
-/// Encodes rows: keys and values of a step or chunk into scratch or lanes, rows of a scratch into lanes.
+/// Encodes rows: keys and values of a step or chunk into scratch or lanes, rows of a scratch into lanes, entries of
+/// lanes into the past of a prompt or into other places of their lanes. Quantized rows that stay as they are keep
+/// their bits. REQUIRES: dim is a multiple of 8; no row is read that another one is written to.
 struct StoreTask {
-  const StoredRow* rows;  ///< [count]
-  const float* angles;    ///< [turns][pairs][2] cosine and sine; null: nothing is rotated
+  const StoredRun* runs;  ///< [run_count]
+  Angles angles;
   std::int32_t* bad;      ///< becomes 1 where an element is not finite; null: nobody looks
   Element source, element;
-  std::int32_t count, dim, pairs;
-  std::int32_t halves;  ///< 1: pair i is (i, i + pairs); 0: (2i, 2i + 1)
+  std::int32_t run_count, most;  ///< entries of the longest run
+  std::int32_t dim;
 };
 
 /// The calls that a library of kernels exports. A call gives null, or a sentence that says why nothing was queued.

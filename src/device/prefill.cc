@@ -80,8 +80,8 @@ struct Softmax {
   }
 };
 
-/// One block of queries of one head.
-template <class T, int D>
+/// One block of queries of one head. Past: whether rows may come before those of the scratch, which takes registers.
+template <class T, int D, bool Past>
 class PrefillBlock {
  public:
   using Shape = PrefillShape<D>;
@@ -108,7 +108,7 @@ class PrefillBlock {
       softmax_[s].begin(t_.sinks != nullptr ? t_.sinks + head_ : nullptr, own_.lane % 4 == 0);
       row_[s] = thread() / 32 * 16 * Shape::kStrips + s * 16 + group;
     }
-    const int tiles = past_tiles_ + tiles_of(end_ - start_);
+    const int tiles = past_tiles() + tiles_of(end_ - start_);
     for (int tile = 0; tile < tiles; ++tile) {
       wait_copies<0>();
       sync_block();  // the tile is there, and nobody reads the one before
@@ -129,17 +129,18 @@ class PrefillBlock {
 
   /// Tiles of the past come first. Its rows stand before row 0, so that they have negative numbers.
   WINNOW_DEVICE void see_past(int oldest) {
-    past_tiles_ = past_start_ = past_end_ = 0;
-    if (t_.past_first == nullptr) return;
+    if constexpr (!Past) return;
+    past_tiles_ = 0;
     const std::int32_t* const of_head = t_.past_first + head_ / (t_.heads / t_.kv_heads);
     past_end_ = of_head[1];
     const int first = of_head[0] - past_end_;
     past_start_ = oldest > first ? oldest : first;
     if (past_start_ < 0) past_tiles_ = tiles_of(-past_start_);
   }
-  WINNOW_DEVICE bool is_past(int tile) const { return tile < past_tiles_; }
+  WINNOW_DEVICE int past_tiles() const { return Past ? past_tiles_ : 0; }
+  WINNOW_DEVICE bool is_past(int tile) const { return Past && tile < past_tiles_; }
   WINNOW_DEVICE int first_key(int tile) const {
-    return is_past(tile) ? past_start_ + tile * Shape::kKeys : start_ + (tile - past_tiles_) * Shape::kKeys;
+    return is_past(tile) ? past_start_ + tile * Shape::kKeys : start_ + (tile - past_tiles()) * Shape::kKeys;
   }
 
   WINNOW_DEVICE void copy_tile(int tile) {
@@ -201,17 +202,15 @@ class PrefillBlock {
       }
     }
     const int first = first_key(tile);
-    const int end = is_past(tile) ? 0 : end_;  // of the keys that are there
-    const int top = row - own_.lane / 4;       // of the strip
-    if (first + Shape::kKeys <= (end < top + 1 ? end : top + 1) &&
-        (t_.window == 0 || first > top + 15 - t_.window))
+    const int top = row - own_.lane / 4;  // of the strip
+    if (first + Shape::kKeys <= (is_past(tile) ? 0 : top + 1) && (t_.window == 0 || first > top + 15 - t_.window))
       return;
     WINNOW_UNROLL
     for (int i = 0; i < Shape::kKeys / 8; ++i) {
       WINNOW_UNROLL
       for (int e = 0; e < 4; ++e) {
         const int key = first + i * 8 + own_.lane % 4 * 2 + e % 2;
-        if (key >= end || !sees(row + e / 2 * 8, key, t_.window)) x[i][e] = kNever;
+        if ((is_past(tile) && key >= 0) || !sees(row + e / 2 * 8, key, t_.window)) x[i][e] = kNever;
       }
     }
   }
@@ -274,10 +273,10 @@ class PrefillBlock {
   Softmax<D> softmax_[Shape::kStrips];
 };
 
-template <class T, int D>
+template <class T, int D, bool Past>
 WINNOW_KERNEL(PrefillShape<D>::kThreads)
 prefill_kernel(const PrefillTask task) {
-  PrefillBlock<T, D>(task).run();
+  PrefillBlock<T, D, Past>(task).run();
 }
 
 }  // namespace
@@ -286,7 +285,8 @@ const char* prefill(const PrefillTask& task, void* stream) {
   return for_element_and_dim(task.element, task.dim, [&]<class T, int D>() {
     using Shape = PrefillShape<D>;
     const Grid grid{(task.count + Shape::kQueries - 1) / Shape::kQueries, task.heads, Shape::kThreads, Shape::kShared};
-    return launch<prefill_kernel<T, D>>(grid, stream, task);
+    return task.past_first != nullptr ? launch<prefill_kernel<T, D, true>>(grid, stream, task)
+                                      : launch<prefill_kernel<T, D, false>>(grid, stream, task);
   });
 }
 

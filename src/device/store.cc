@@ -1,148 +1,146 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 
 #include "device/calls.h"
-#include "device/primitives.h"
+#include "device/encode.h"
+#include "device/rows.h"
+#include "device/turning.h"
 
 namespace winnow::device {
 namespace {
 
-inline constexpr int kStoreWarps = 8;
+inline constexpr int kStoreThreads = 256;
+inline constexpr int kStoreEach = 4;  ///< octets of a thread, whose loads are on their way at the same time
 
-/// Reads one element of a row.
-template <Element From>
-WINNOW_DEVICE float element_of(const void* row, int at) {
-  if constexpr (From == Element::f32) {
-    return static_cast<const float*>(row)[at];
-  } else {
-    const std::uint32_t u = static_cast<const std::uint16_t*>(row)[at];
-    return From == Element::f16 ? F16::low(u) : Bf16::low(u);
-  }
-}
-
-WINNOW_DEVICE float magnitude(float x) { return x < 0 ? -x : x; }
-
-/// A warp encodes one row, 32 elements at a time.
-template <Element From>
-class StoreRow {
+/// A thread encodes octets of a run; octets of one row, and so of one block of 32, belong to neighbours.
+template <class R>
+class StoreOctets {
  public:
-  WINNOW_DEVICE StoreRow(const StoreTask& task, const StoredRow& row) : t_(task), row_(row), lane_(thread() % 32) {}
+  WINNOW_DEVICE StoreOctets(const StoreTask& task, const StoredRun& run)
+      : t_(task),
+        run_(run),
+        from_(run.from, run.from_scales, task.dim),
+        stored_(stored_of(task.element, task.dim)),
+        turned_(task.angles.fine != nullptr && (run.positions != nullptr || run.shift != 0)) {}
 
-  WINNOW_DEVICE void run() const {
-    for (int first = 0; first < t_.dim; first += 32) {
-      const int at = first + lane_;
-      const float x = at < t_.dim ? turned(at) : 0;
-      if (t_.bad != nullptr && !(magnitude(x) <= 3.4028234e38F)) raise_flag(t_.bad);
-      switch (t_.element) {
-        case Element::f32:
-          if (at < t_.dim) static_cast<float*>(row_.to)[at] = x;
-          break;
-        case Element::f16:
-          if (at < t_.dim) static_cast<std::uint16_t*>(row_.to)[at] = static_cast<std::uint16_t>(F16::pack(x, 0));
-          break;
-        case Element::bf16:
-          if (at < t_.dim) static_cast<std::uint16_t*>(row_.to)[at] = static_cast<std::uint16_t>(Bf16::pack(x, 0));
-          break;
-        case Element::q8_0:
-          store_q8(first, x);
-          break;
-        case Element::q4_0:
-          store_q4(first, x);
-          break;
-      }
+  WINNOW_DEVICE void run() {
+    Place place[kStoreEach];
+    typename R::Loaded loaded[kStoreEach];
+    WINNOW_UNROLL
+    for (int i = 0; i < kStoreEach; ++i) {
+      place[i] = place_of((block_x() * kStoreEach + i) * kStoreThreads + thread());
+      if (place[i].is_read) loaded[i] = from_.load(place[i].from, place[i].at);
     }
+    WINNOW_UNROLL
+    for (int i = 0; i < kStoreEach; ++i) store(place[i], loaded[i]);
   }
 
  private:
-  /// Element `at`, rotated.
-  WINNOW_DEVICE float turned(int at) const {
-    const float x = element_of<From>(row_.from, at);
-    if (row_.turn < 0 || t_.angles == nullptr || at >= 2 * t_.pairs) return x;
-    const int pair = t_.halves != 0 ? at % t_.pairs : at / 2;
-    const bool second = t_.halves != 0 ? at >= t_.pairs : at % 2 == 1;
-    const int step = t_.halves != 0 ? t_.pairs : 1;
-    const float other = element_of<From>(row_.from, second ? at - step : at + step);
-    const float* const angle = t_.angles + (static_cast<std::size_t>(row_.turn) * t_.pairs + pair) * 2;
-    return second ? x * angle[0] + other * angle[1] : x * angle[0] - other * angle[1];
+  WINNOW_DEVICE static int stored_of(Element element, int dim) {
+    return is_scaled(element) ? (dim + kQuantized - 1) / kQuantized * kQuantized : dim;
   }
 
-  WINNOW_DEVICE void store_scale(int first, float scale) const {
-    if (lane_ == 0)
-      static_cast<std::uint16_t*>(row_.scales)[first / 32] = static_cast<std::uint16_t>(F16::pack(scale, 0));
+  struct Place {
+    int entry, from, to, at;
+    bool is_read;     ///< false: behind what the source has of the row
+    bool is_written;  ///< false: behind the run's entries
+  };
+
+  WINNOW_DEVICE Place place_of(int octet) const {
+    const int octets = stored_ / 8;
+    Place out = {};
+    out.entry = octet / octets;
+    out.at = octet % octets * 8;
+    out.is_written = out.entry < run_.count;
+    out.is_read = out.is_written && out.at < stored_of(element_of<R>(), t_.dim);
+    if (!out.is_written) return out;
+    const int row = run_.rows != nullptr ? run_.rows[out.entry] - run_.first_row : run_.first_row + out.entry;
+    out.from = row * run_.from_step;
+    out.to = run_.to_rows != nullptr ? run_.to_rows[out.entry] : out.entry;
+    return out;
   }
 
-  WINNOW_DEVICE void store_q8(int first, float x) const {
-    float most = magnitude(x);
-    WINNOW_UNROLL
-    for (int lanes = 1; lanes < 32; lanes *= 2) {
-      const float other = shuffle_xor(most, lanes);
-      most = other > most ? other : most;
+  WINNOW_DEVICE void store(const Place& place, const typename R::Loaded& loaded) const {
+    float x[8] = {};
+    if (place.is_read && place.at < t_.dim) numbers(place, loaded, x);
+    if (t_.bad != nullptr && !are_finite(x)) raise_flag(t_.bad);
+    const RowPlace to{run_.to, run_.to_scales, static_cast<std::size_t>(place.to) * stored_ + place.at,
+                      place.is_written};
+    if (t_.element == element_of<R>() && is_scaled(t_.element) && !turned_ && run_.factors == nullptr) {
+      copy_octet(to, loaded);
+    } else {
+      encode_octet(t_.element, to, x);
     }
-    const float scale = most / 127;
-    store_scale(first, scale);
-    static_cast<std::int8_t*>(row_.to)[first + lane_] =
-        static_cast<std::int8_t>(roundf(x * (scale > 0 ? 1 / scale : 0)));
   }
 
-  /// The first element of the largest magnitude stands for -8.
-  WINNOW_DEVICE void store_q4(int first, float x) const {
-    float most = x;
-    auto place = static_cast<float>(lane_);
-    WINNOW_UNROLL
-    for (int lanes = 1; lanes < 32; lanes *= 2) {
-      const float other = shuffle_xor(most, lanes);
-      const float there = shuffle_xor(place, lanes);
-      const bool more = magnitude(other) > magnitude(most) || (magnitude(other) == magnitude(most) && there < place);
-      most = more ? other : most;
-      place = more ? there : place;
+  WINNOW_DEVICE void numbers(const Place& place, const typename R::Loaded& loaded, float (&x)[8]) const {
+    R::numbers(loaded, 0, x);
+    if (run_.factors != nullptr) {
+      WINNOW_UNROLL
+      for (int i = 0; i < 8; ++i) x[i] *= run_.factors[place.entry];
     }
-    const float scale = most / -8;
-    store_scale(first, scale);
-    const auto n = static_cast<int>(x * (scale != 0 ? 1 / scale : 0) + 8.5F);
-    const auto nibble = static_cast<std::uint32_t>(n < 15 ? n : 15);
-    // Elements 2 i and 2 i + 1 of eight are nibbles i and i + 4 of their word.
-    const int e = lane_ % 8;
-    auto word = shared_words(nibble << 4 * (e / 2 + e % 2 * 4));
-    if (e == 0) static_cast<std::uint32_t*>(row_.to)[(first + lane_) / 8] = word;
+    if (turned_ && place.at < 2 * t_.angles.pairs) turn(place, x);
   }
 
-  /// All bits of eight lanes.
-  WINNOW_DEVICE static std::uint32_t shared_words(std::uint32_t mine) {
-    WINNOW_UNROLL
-    for (int lanes = 1; lanes < 8; lanes *= 2) mine |= shuffle_xor(mine, lanes);
-    return mine;
+  WINNOW_DEVICE void turn(const Place& place, float (&x)[8]) const {
+    const int position = run_.positions != nullptr ? run_.positions[place.entry] * run_.sign : 0;
+    const Turn by(t_.angles, position - run_.shift);
+    const int pairs = t_.angles.pairs;
+    if (t_.angles.halves == 0) return turn_adjacent(by, t_.angles, place.at, x);
+    const bool second = place.at >= pairs;
+    float y[8];
+    R::numbers(from_.load(place.from, second ? place.at - pairs : place.at + pairs), 0, y);
+    if (run_.factors != nullptr) {
+      WINNOW_UNROLL
+      for (int i = 0; i < 8; ++i) y[i] *= run_.factors[place.entry];
+    }
+    if (second) {
+      turn_halves(by, place.at - pairs, y, x);
+    } else {
+      turn_halves(by, place.at, x, y);
+    }
   }
 
   const StoreTask& t_;
-  const StoredRow& row_;
-  int lane_;
+  const StoredRun run_;
+  R from_;
+  int stored_;  ///< elements of a row that is written
+  bool turned_;
 };
 
-template <Element From>
-WINNOW_KERNEL(kStoreWarps * 32)
+template <class R>
+WINNOW_KERNEL(kStoreThreads)
 store_kernel(const StoreTask task) {
-  const int row = block_x() * kStoreWarps + thread() / 32;
-  if (row < task.count) StoreRow<From>(task, task.rows[row]).run();
+  StoreOctets<R>(task, task.runs[block_y()]).run();
+}
+
+template <class R>
+const char* store_from(const StoreTask& task, void* stream) {
+  const int octets = (task.dim + kQuantized - 1) / kQuantized * kQuantized / 8;
+  constexpr int kOfBlock = kStoreThreads * kStoreEach;
+  const Grid grid{(task.most * octets + kOfBlock - 1) / kOfBlock, task.run_count, kStoreThreads, 0};
+  return launch<store_kernel<R>>(grid, stream, task);
 }
 
 }  // namespace
 
 const char* store(const StoreTask& task, void* stream) {
-  const bool quantized = task.element == Element::q8_0 || task.element == Element::q4_0;
-  if (quantized && task.dim % 32 != 0) return "quantized rows must be of a multiple of 32 elements";
-  const Grid grid{(task.count + kStoreWarps - 1) / kStoreWarps, 1, kStoreWarps * 32, 0};
+  if (task.dim <= 0 || task.dim % 8 != 0) return "a head's size must be a multiple of 8";
+  if (const char* const problem = problem_of(task.angles, task.dim); problem != nullptr) return problem;
   switch (task.source) {
     case Element::f32:
-      return launch<store_kernel<Element::f32>>(grid, stream, task);
+      return store_from<SingleRows>(task, stream);
     case Element::f16:
-      return launch<store_kernel<Element::f16>>(grid, stream, task);
+      return store_from<PlainRows<F16>>(task, stream);
     case Element::bf16:
-      return launch<store_kernel<Element::bf16>>(grid, stream, task);
-    default:
-      return "rows that are stored must be f32, f16 or bf16";
+      return store_from<PlainRows<Bf16>>(task, stream);
+    case Element::q8_0:
+      return store_from<Q8Rows<8>>(task, stream);
+    case Element::q4_0:
+      return store_from<Q4Rows<8>>(task, stream);
   }
+  return "no such element";
 }
 
 }  // namespace winnow::device
