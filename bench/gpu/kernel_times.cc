@@ -366,7 +366,10 @@ struct StoreShape {
 };
 
 std::size_t bytes_of_row(Element element) {
-  return element == Element::f32 ? kDim * 4 : element == Element::q8_0 ? kDim : element == Element::q4_0 ? kDim / 2 : kDim * 2;
+  return element == Element::f32    ? kDim * 4
+         : element == Element::q8_0 ? kDim
+         : element == Element::q4_0 ? kDim / 2
+                                    : kDim * 2;
 }
 
 /// Keys and values of all heads: of a chunk [token][head] into the scratch, or rows of a scratch into lanes.

@@ -189,8 +189,9 @@ class DecodeBlock {
     const int next = first + kDecodeWarps * kStep;
     float c[2 * G][4] = {};
     if constexpr (kTurned) {
-      keys_.multiply(queries() + lane_, key_rows(first),
-                     [=, this](int n) { return entries_.position(first + n * 8 + lane_ / 4); }, c);
+      keys_.multiply(
+          queries() + lane_, key_rows(first), [=, this](int n) { return entries_.position(first + n * 8 + lane_ / 4); },
+          c);
     } else {
       keys_.multiply(queries() + lane_, key_rows(first), c);
     }

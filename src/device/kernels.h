@@ -13,8 +13,8 @@ namespace winnow::device {
 /// e / 2 if it is even, and nibble 4 + e / 2 if it is odd; a nibble n stands for n - 8.
 enum class Element : std::int32_t { f32 = 0, f16 = 1, bf16 = 2, q8_0 = 3, q4_0 = 4 };
 
-/// Cosines and sines of the angles that add up to those of a position: of a multiple of kFine, and of the rest. A row of
-/// a table is [2][width]: cosines of all pairs, then sines. Pair i of a row is (i, i + pairs), or (2i, 2i + 1).
+/// Cosines and sines of the angles that add up to those of a position: of a multiple of kFine, and of the rest. A row
+/// of a table is [2][width]: cosines of all pairs, then sines. Pair i of a row is (i, i + pairs), or (2i, 2i + 1).
 /// REQUIRES: pairs is a multiple of 8, width of 4.
 struct Angles {
   static constexpr std::int32_t kFine = 64;
@@ -26,18 +26,18 @@ struct Angles {
 };
 
 /// Attention of a chunk of a prompt's queries over a layer's scratch, and over what is kept of the text before. Query i
-/// stands at row first + i and sees the past and the rows up to its own, or the last `window` of all these. REQUIRES: dim is a multiple of 8 up to 256; element f16 or bf16; all
-/// addresses but those of f32 are multiples of 16.
+/// stands at row first + i and sees the past and the rows up to its own, or the last `window` of all these. REQUIRES:
+/// dim is a multiple of 8 up to 256; element f16 or bf16; all addresses but those of f32 are multiples of 16.
 struct PrefillTask {
-  const float* q;      ///< [count][heads][dim]
-  float* out;          ///< [count][heads][dim]
-  float* lse;          ///< [count][heads] logarithms of the sums of 2^logit, sinks included; null: not wanted
-  void* packed;        ///< [heads][count][dim] of `element`: queries as observe() reads them; null: not wanted
-  const void* keys;    ///< [kv_heads][capacity][dim] of `element`
-  const void* values;  ///< the same
-  const float* sinks;  ///< [heads] logits in base e; null: there are none
-  const void* past_keys;           ///< [rows of all KV heads][dim] of `element`
-  const void* past_values;         ///< the same
+  const float* q;           ///< [count][heads][dim]
+  float* out;               ///< [count][heads][dim]
+  float* lse;               ///< [count][heads] logarithms of the sums of 2^logit, sinks included; null: not wanted
+  void* packed;             ///< [heads][count][dim] of `element`: queries as observe() reads them; null: not wanted
+  const void* keys;         ///< [kv_heads][capacity][dim] of `element`
+  const void* values;       ///< the same
+  const float* sinks;       ///< [heads] logits in base e; null: there are none
+  const void* past_keys;    ///< [rows of all KV heads][dim] of `element`
+  const void* past_values;  ///< the same
   const std::int32_t* past_first;  ///< [kv_heads + 1] first such row of each head; null: nothing comes before
   Element element;
   std::int32_t first, count, heads, kv_heads, dim, capacity;
@@ -83,7 +83,8 @@ struct DecodeItem {
 };
 
 /// Attention of single queries over ragged lanes: parts for each item, then their merge in the order of items. A query
-/// without items gives zeros. REQUIRES: dim is a multiple of 8 up to 256; quantized rows are padded to a multiple of 32.
+/// without items gives zeros. REQUIRES: dim is a multiple of 8 up to 256; quantized rows are padded to a multiple
+/// of 32.
 struct DecodeTask {
   const float* q;                  ///< [rows][heads][dim]
   float* out;                      ///< [rows][heads][dim]
@@ -103,10 +104,10 @@ struct DecodeTask {
 /// Rows that come from one place and go to one place: keys or values of a head. Entry i of the run is read from row
 /// rows[i] - first_row times from_step, and written to row to_rows[i], or i.
 struct StoredRun {
-  const void* from;         ///< rows of the task's source element
-  const void* from_scales;  ///< [row][dim / 32] f16; null where the source has none
-  void* to;                 ///< rows of the task's element
-  void* to_scales;          ///< likewise
+  const void* from;               ///< rows of the task's source element
+  const void* from_scales;        ///< [row][dim / 32] f16; null where the source has none
+  void* to;                       ///< rows of the task's element
+  void* to_scales;                ///< likewise
   const std::int32_t* rows;       ///< [count]; null: entry i has row first_row + i
   const std::int32_t* to_rows;    ///< [count]; null: entry i goes to row i
   const std::int32_t* positions;  ///< [count] that each row is turned by, times `sign`, less `shift`; null: 0 for all
@@ -122,7 +123,7 @@ struct StoredRun {
 struct StoreTask {
   const StoredRun* runs;  ///< [run_count]
   Angles angles;
-  std::int32_t* bad;      ///< becomes 1 where an element is not finite; null: nobody looks
+  std::int32_t* bad;  ///< becomes 1 where an element is not finite; null: nobody looks
   Element source, element;
   std::int32_t run_count, most;  ///< entries of the longest run
   std::int32_t dim;

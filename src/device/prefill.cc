@@ -266,7 +266,7 @@ class PrefillBlock {
   int past_tiles_;
   int past_start_;  ///< first key of the past
   int past_end_;    ///< row after its last
-  int end_;    ///< key after the last
+  int end_;         ///< key after the last
   Tile<D> queries_;
   Lane own_;
   int row_[Shape::kStrips];  ///< of this thread, in the block

@@ -18,7 +18,8 @@ std::vector<std::int32_t> first_rows(const std::vector<int>& counts) {
 std::string PromptShape::name() const {
   return "dim " + std::to_string(dim) + ", rows " + std::to_string(first) + " + " + std::to_string(count) + ", heads " +
          std::to_string(heads) + "/" + std::to_string(kv_heads) + ", window " + std::to_string(window) + ", cap " +
-         std::to_string(cap) + (sinks ? ", sinks" : "") + (past.empty() ? "" : ", past") + (element == Element::f16 ? ", f16" : ", bf16");
+         std::to_string(cap) + (sinks ? ", sinks" : "") + (past.empty() ? "" : ", past") +
+         (element == Element::f16 ? ", f16" : ", bf16");
 }
 
 Prompt::Prompt(const PromptShape& shape) : Prompt(shape, std::mt19937(1)) {}
