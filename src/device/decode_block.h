@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "device/decode_entries.h"
 #include "device/decode_keys.h"
 #include "device/decode_values.h"
 #include "device/dispatch.h"
@@ -16,7 +17,6 @@
 namespace winnow::device {
 
 inline constexpr int kDecodeHeads = 8;
-inline constexpr int kDecodeWarps = 4;
 
 /// Shared memory of a block: fragments of the queries, or later the warps' states; then the entries of an item.
 template <int D>
@@ -25,51 +25,6 @@ struct DecodeShape {
   static constexpr int kStates = kDecodeWarps * kDecodeHeads * (D + 2) * 4;
   static constexpr int kEntries = kQueryBytes > kStates ? kQueryBytes : kStates;
   static constexpr int bytes(bool listed) { return kEntries + (listed ? DecodeItem::kMost * 12 : 0); }
-};
-
-/// Entries of an item that are its rows.
-class RowEntries {
- public:
-  WINNOW_DEVICE RowEntries(const DecodeItem& item, unsigned char* /*shared*/) : last_(item.count - 1) {}
-  WINNOW_DEVICE void fetch() const {}
-  WINNOW_DEVICE int row(int entry) const { return entry < last_ ? entry : last_; }
-  WINNOW_DEVICE float factor(int /*entry*/) const { return 1; }
-
- private:
-  int last_;
-};
-
-/// Entries with positions, rows and factors, which all warps read in shared memory.
-class ListedEntries {
- public:
-  WINNOW_DEVICE ListedEntries(const DecodeItem& item, unsigned char* shared)
-      : item_(item),
-        last_(item.count - 1),
-        positions_(reinterpret_cast<std::int32_t*>(shared)),
-        rows_(positions_ + DecodeItem::kMost),
-        factors_(reinterpret_cast<float*>(rows_ + DecodeItem::kMost)) {}
-
-  /// To be called by all threads.
-  WINNOW_DEVICE void fetch() const {
-    for (int entry = thread(); entry <= last_; entry += kDecodeWarps * 32) {
-      positions_[entry] = item_.positions != nullptr ? item_.positions[entry] : 0;
-      rows_[entry] = item_.rows != nullptr ? item_.rows[entry] - item_.first_row : entry;
-      factors_[entry] = item_.factors != nullptr ? item_.factors[entry] : 1;
-    }
-    sync_block();
-  }
-  WINNOW_DEVICE int row(int entry) const { return rows_[existing(entry)]; }
-  WINNOW_DEVICE int position(int entry) const { return positions_[existing(entry)]; }
-  WINNOW_DEVICE float factor(int entry) const { return factors_[entry]; }
-
- private:
-  WINNOW_DEVICE int existing(int entry) const { return entry < last_ ? entry : last_; }
-
-  const DecodeItem& item_;
-  int last_;
-  std::int32_t* positions_;
-  std::int32_t* rows_;
-  float* factors_;
 };
 
 /// Everything that a warp has seen of its keys, for the query head of this thread's rows.

@@ -17,7 +17,7 @@ WINNOW_DEVICE float magnitude(float x) { return x < 0 ? -x : x; }
 WINNOW_DEVICE bool are_finite(const float (&x)[8]) {
   bool all = true;
   WINNOW_UNROLL
-  for (int i = 0; i < 8; ++i) all = all && magnitude(x[i]) <= 3.4028234e38F;
+  for (const float e : x) all = all && magnitude(e) <= 3.4028234e38F;
   return all;
 }
 

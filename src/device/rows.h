@@ -92,7 +92,7 @@ struct ScaledRows {
   WINNOW_DEVICE static Words pairs(const Loaded& loaded, int octet) {
     Words v = Integers::octet(loaded.bits, octet);
     WINNOW_UNROLL
-    for (int i = 0; i < 4; ++i) v.w[i] = F16::times(v.w[i], loaded.scale);
+    for (std::uint32_t& pair : v.w) pair = F16::times(pair, loaded.scale);
     return v;
   }
   WINNOW_DEVICE static void numbers(const Loaded& loaded, int octet, float (&x)[8]) {

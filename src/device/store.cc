@@ -74,12 +74,15 @@ class StoreOctets {
     }
   }
 
-  WINNOW_DEVICE void numbers(const Place& place, const typename R::Loaded& loaded, float (&x)[8]) const {
+  WINNOW_DEVICE void scaled_numbers(const Place& place, const typename R::Loaded& loaded, float (&x)[8]) const {
     R::numbers(loaded, 0, x);
-    if (run_.factors != nullptr) {
-      WINNOW_UNROLL
-      for (int i = 0; i < 8; ++i) x[i] *= run_.factors[place.entry];
-    }
+    if (run_.factors == nullptr) return;
+    WINNOW_UNROLL
+    for (float& e : x) e *= run_.factors[place.entry];
+  }
+
+  WINNOW_DEVICE void numbers(const Place& place, const typename R::Loaded& loaded, float (&x)[8]) const {
+    scaled_numbers(place, loaded, x);
     if (turned_ && place.at < 2 * t_.angles.pairs) turn(place, x);
   }
 
@@ -90,11 +93,7 @@ class StoreOctets {
     if (t_.angles.halves == 0) return turn_adjacent(by, t_.angles, place.at, x);
     const bool second = place.at >= pairs;
     float y[8];
-    R::numbers(from_.load(place.from, second ? place.at - pairs : place.at + pairs), 0, y);
-    if (run_.factors != nullptr) {
-      WINNOW_UNROLL
-      for (int i = 0; i < 8; ++i) y[i] *= run_.factors[place.entry];
-    }
+    scaled_numbers(place, from_.load(place.from, second ? place.at - pairs : place.at + pairs), y);
     if (second) {
       turn_halves(by, place.at - pairs, y, x);
     } else {
