@@ -29,7 +29,8 @@ struct StepShape {
 };
 
 inline constexpr int kPositions = 5000;
-inline constexpr int kItem = 256;  ///< entries of an item, at most
+inline constexpr int kItem = 256;      ///< entries of an item, at most
+inline constexpr int kFirstRow = 100;  ///< number of a piece's first row, as centres name it
 
 /// A piece of a lane on the device and here: rows, or merged entries of the rows of another piece.
 struct Piece {
@@ -146,7 +147,7 @@ class DecodeStep {
     const auto below = [this](int end) { return static_cast<std::int32_t>(random_() % static_cast<unsigned>(end)); };
     for (int i = 0; i < count + merged; ++i) piece.positions.push_back(shape_.positions ? below(kPositions) : 0);
     for (int i = 0; i < merged; ++i) {
-      piece.centres.push_back(below(count));
+      piece.centres.push_back(kFirstRow + below(count));
       piece.factors.push_back(0.5F + static_cast<float>(i % 4) * 0.3F);
     }
     std::sort(piece.centres.begin(), piece.centres.end());
@@ -158,6 +159,7 @@ class DecodeStep {
     for (int at = 0; at < merged; at += kItem) {
       add_item(row, head, piece, {0, std::min(kItem, merged - at), first + count + at, stride});
       items_.back().positions = shape_.positions ? piece.device_positions->address() + count + at : nullptr;
+      items_.back().first_row = kFirstRow;
       items_.back().rows = piece.device_centres->address() + at;
       items_.back().factors = piece.device_factors->address() + at;
     }
@@ -171,7 +173,6 @@ class DecodeStep {
     int stride;
   };
 
-  /// Rows are counted from 100 before the item's first.
   void add_item(int row, int head, const Piece& piece, const Part& part) {
     const auto scales = [&](const Array<std::uint16_t>& all, Element element) -> const void* {
       return is_quantized(element) ? all.address() + part.row * padded(element, shape_.dim) / 32 : nullptr;
@@ -198,7 +199,7 @@ class DecodeStep {
     for (std::size_t i = 0; i < piece.positions.size(); ++i) {
       const int merged = static_cast<int>(i) - rows;
       const std::ptrdiff_t at =
-          std::ptrdiff_t{merged < 0 ? static_cast<int>(i) : piece.centres[z(merged)]} * shape_.dim;
+          std::ptrdiff_t{merged < 0 ? static_cast<int>(i) : piece.centres[z(merged)] - kFirstRow} * shape_.dim;
       const std::vector<float> key(piece.keys.values.begin() + at, piece.keys.values.begin() + at + shape_.dim);
       for (const float x : rotation_.turned(key, piece.positions[i]))
         keys.push_back(merged < 0 ? x : x * piece.factors[z(merged)]);

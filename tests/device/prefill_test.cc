@@ -63,6 +63,7 @@ INSTANTIATE_TEST_SUITE_P(
             .dim = 64, .first = 40, .count = 33, .heads = 2, .kv_heads = 2, .element = Element::f16, .past = {0, 64}},
         PromptShape{.dim = 64, .first = 3, .count = 140, .heads = 3, .kv_heads = 3, .window = 80, .past = {200, 20, 1}},
         PromptShape{.dim = 128, .first = 1, .count = 20, .cap = 5, .sinks = true, .past = {65}},
+        PromptShape{.dim = 64, .count = 3, .element = Element::f16, .past = {63}},
         PromptShape{.dim = 256, .count = 9, .window = 5, .past = {33}}));
 
 // At the end of a long context: too much for the emulator, so that only bench/gpu/run.sh runs it.

@@ -177,7 +177,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Storing{Element::q8_0, Element::bf16, 80, 6, 16, true, 1, true},
                     Storing{Element::q4_0, Element::f16, 96, 5, 48, false, -1, true},
                     Storing{Element::f32, Element::bf16, 64, 40, 0, false, 1, false, 3},
-                    Storing{Element::q8_0, Element::q8_0, 80, 5, 40, true}));
+                    Storing{Element::q8_0, Element::q8_0, 80, 5, 40, true},
+                    Storing{Element::q4_0, Element::q4_0, 64, 5, 0, false, 1, true}));
 
 class Moved : public testing::TestWithParam<Storing> {};
 
