@@ -10,13 +10,27 @@
 
 namespace winnow::cache {
 
+namespace {
+
+/// Bytes of the keys of a token, or of its values, in the layer where they take the most.
+std::size_t bytes_per_token(ElementType type, std::span<const KvHeads> layers) {
+  std::size_t most = 0;
+  for (const auto& heads : layers) most = std::max(most, as_size(heads.count) * row_bytes(type, heads.dim));
+  return most;
+}
+
+}  // namespace
+
+std::size_t LayerScratch::bytes(ElementType type, std::span<const KvHeads> layers, int capacity) {
+  return 2 * bytes_per_token(type, layers) * as_size(capacity);
+}
+
 LayerScratch::LayerScratch(MemoryAccount& account, ElementType type, int kv_heads, int head_dim, int capacity)
     : LayerScratch(account, type, std::array{KvHeads{kv_heads, head_dim}}, capacity) {}
 
 LayerScratch::LayerScratch(MemoryAccount& account, ElementType type, std::span<const KvHeads> layers, int capacity)
     : type_(type), heads_(layers.front()), capacity_(capacity) {
-  std::size_t token = 0;
-  for (const auto& heads : layers) token = std::max(token, as_size(heads.count) * row_bytes(type, heads.dim));
+  const std::size_t token = bytes_per_token(type, layers);
   keys_ = Buffer(account, token * as_size(capacity), "one layer's keys");
   values_ = Buffer(account, token * as_size(capacity), "one layer's values");
   positions_.reserve(capacity);

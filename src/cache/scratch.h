@@ -24,6 +24,8 @@ class LayerScratch {
   LayerScratch(MemoryAccount& account, ElementType type, int kv_heads, int head_dim, int capacity);
   /// The same for any of some layers; it begins as the first one's. REQUIRES: one layer at least.
   LayerScratch(MemoryAccount& account, ElementType type, std::span<const KvHeads> layers, int capacity);
+  /// Bytes of such a scratch.
+  static std::size_t bytes(ElementType type, std::span<const KvHeads> layers, int capacity);
 
   /// Forgets all tokens; those to come are of a layer with these heads. REQUIRES: one of those that there is room for.
   void begin_layer(const KvHeads& heads);

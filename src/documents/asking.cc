@@ -10,8 +10,10 @@
 #include "base/as_size.h"
 #include "base/check_memory.h"
 #include "cache/lane_storage.h"
+#include "engine/cache_bytes.h"
 #include "engine/layers.h"
-#include "engine/prefill.h"
+#include "engine/precision.h"
+#include "engine/reading_plan.h"
 #include "engine/saved.h"
 #include "winnow/error.h"
 
@@ -74,11 +76,14 @@ int Asking::tokens() const {
   return out;
 }
 
+std::size_t Asking::scratch_bytes(const Session::Impl& session) const {
+  const auto type = engine::scratch_type(session.options.precision, std::span(&cache_, 1));
+  return cache::LayerScratch::bytes(type, engine::kv_heads_of(session.hparams), tokens());
+}
+
 /// A prefill's, and rows of the documents that are loaded beside those that are kept.
 std::size_t Asking::bytes(const Session::Impl& session) const {
-  const auto type = engine::scratch_type(session.options.precision, std::span(&cache_, 1));
-  return session.prefill_bytes(tokens(), std::span(&cache_, 1)) +
-         as_size(tokens()) * engine::scratch_bytes(session.hparams, type) +
+  return engine::ReadingPlan(session, tokens(), cache_).bytes().all() + scratch_bytes(session) +
          engine::hidden_bytes(session.hparams, as_size(session.options.chunk)) + cache_bytes(session) -
          engine::cache_bytes(cache_, session.hparams, tokens());
 }
@@ -94,9 +99,7 @@ void Asking::begin(Session::Impl& session) {
   session.check(question_);
   joint_.emplace(documents_, session.hparams);
   check_model(session, *joint_);
-  const auto type = engine::scratch_type(session.options.precision, std::span(&cache_, 1));
-  check_memory(as_size(tokens()) * engine::scratch_bytes(session.hparams, type) +
-                   engine::hidden_bytes(session.hparams, question_.size()),
+  check_memory(scratch_bytes(session) + engine::hidden_bytes(session.hparams, question_.size()),
                fmt::format("asking about {} documents of {} tokens", joint_->count(), joint_->tokens()));
   asked_.kept_blocks = all_blocks(*joint_);
   asked_.document_tokens = joint_->tokens();

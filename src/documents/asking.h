@@ -42,6 +42,9 @@ class Asking {
   Asked take() { return std::move(asked_); }
 
  private:
+  /// Bytes of one layer's rows of the documents and the question.
+  std::size_t scratch_bytes(const Session::Impl& session) const;
+
   std::vector<std::shared_ptr<const Document>> documents_;
   std::vector<Token> question_;
   AskOptions options_;

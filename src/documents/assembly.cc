@@ -9,7 +9,7 @@
 
 #include "base/as_size.h"
 #include "base/format.h"
-#include "engine/prefill.h"
+#include "engine/precision.h"
 #include "winnow/error.h"
 
 namespace winnow::documents {

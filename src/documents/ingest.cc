@@ -111,33 +111,28 @@ Ingestion::~Ingestion() = default;
 
 std::size_t Ingestion::bytes(const Session::Impl& session) const {
   const int n = static_cast<int>(tokens().size());
-  return session.prefill_bytes(n, std::span(&options_, 1)) +
+  return engine::ReadingPlan(session, n, options_).bytes().all() +
          (is_whole() ? engine::LayerRecord::bytes(session.hparams, n) : 0);
 }
 
 void Ingestion::begin(Session::Impl& session) {
-  const auto need = bytes(session);
-  check_memory(need, fmt::format("reading a document of {} tokens", tokens().size()));
+  check_memory(bytes(session), fmt::format("reading a document of {} tokens", tokens().size()));
   const CountingScope counting(session.account);
+  const int n = static_cast<int>(tokens().size());
   session_ = &session;
-  if (is_whole()) observer_ = std::make_unique<FactsObserver>(session, static_cast<int>(tokens().size()));
-  auto context = session.prefill_context(session.begin_pass(tokens().size(), need));
-  context.observer = observer_.get();
-  prefill_.emplace(session, std::move(context), need, tokens(), std::vector<std::vector<Token>>(1),
-                   std::span(&options_, 1));
+  if (is_whole()) observer_ = std::make_unique<FactsObserver>(session, n);
+  reading_.emplace(session, engine::ReadingPlan(session, n, options_),
+                   engine::ReadingInput{.text = tokens(), .observer = observer_.get()});
 }
 
-bool Ingestion::advance() {
-  const Session::Impl::Stops stopping(*session_);
-  return prefill_->advance();
-}
+bool Ingestion::advance() { return reading_->advance(); }
 
-double Ingestion::done() const { return prefill_ ? prefill_->done() : 0; }
+double Ingestion::done() const { return reading_ ? reading_->done() : 0; }
 
 Ingested Ingestion::take() {
-  Ingested out{std::move(prefill_->take_caches(0).front()), {}};
+  Ingested out{std::move(reading_->take_caches(0).front()), {}};
   if (observer_) out.head.layers = observer_->take_facts();
-  prefill_.reset();
+  reading_.reset();
   observer_.reset();
   const Conversation words{text_.text, {}, PromptFormat::raw, text_.control};
   const auto model = engine::identity_of(session_->hparams, session_->model->hash());

@@ -52,7 +52,7 @@ class Ingestion {
   CacheOptions options_;
   Session::Impl* session_ = nullptr;
   std::unique_ptr<FactsObserver> observer_;  ///< of what is kept as a whole
-  std::optional<engine::PromptReading> prefill_;
+  std::optional<engine::PromptReading> reading_;
 };
 
 /// Reads a document at once. Throws what Ingestion throws, and Interrupted.

@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "engine/calibration.h"
 #include "engine/model_impl.h"
+#include "engine/prompt_reading.h"
 #include "engine/session_impl.h"
 #include "winnow/calibration.h"
 #include "winnow/error.h"
@@ -160,16 +161,6 @@ void check_layers(const model::Hparams& hparams) {
                     hparams.n_layer));
 }
 
-void read(Session::Impl& session, std::span<const Token> prompt, const CacheOptions& options, Fitting& fitting,
-          std::function<void(double)> progress) {
-  const auto need = session.prefill_bytes(static_cast<int>(prompt.size()), std::span(&options, 1));
-  check_memory(need, fmt::format("reading {} tokens", prompt.size()));
-  auto context = session.prefill_context(session.begin_pass(prompt.size(), need));
-  context.observer = &fitting;
-  context.progress = std::move(progress);
-  engine::Prefill(std::move(context), prompt, options).run();
-}
-
 }  // namespace
 
 void CalibrateOptions::check() const {
@@ -194,15 +185,17 @@ Calibrated calibrate(Session& session, const std::string& text, const std::strin
   const CacheOptions watching = watched(fitting);
   const auto passages = passages_of(static_cast<int>(tokens.size()), options.tokens);
   const auto opening = opening_of(*impl.model, text, options.format);
-  const Session::Impl::Stops stops(impl);
   Calibrated out;
   for (const auto& [first, end] : passages) {
     impl.check_stop();
     auto prompt = opening;
     prompt.insert(prompt.end(), tokens.begin() + first, tokens.begin() + end);
-    read(impl, prompt, watching, fitting, [&](double done) {
+    const auto progress = [&](double done) {
       if (impl.progress) impl.progress((out.passages + done) / static_cast<double>(passages.size()));
-    });
+    };
+    engine::PromptReading(impl, {impl, static_cast<int>(prompt.size()), watching},
+                          {.text = prompt, .observer = &fitting, .progress = progress})
+        .run();
     out.tokens += end - first;
     ++out.passages;
   }

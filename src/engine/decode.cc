@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "base/as_size.h"
+#include "engine/cache_bytes.h"
 #include "engine/layers.h"
-#include "engine/prefill.h"
 
 namespace winnow::engine {
 

@@ -10,6 +10,7 @@
 
 #include "base/as_size.h"
 #include "base/check_memory.h"
+#include "engine/cache_bytes.h"
 
 namespace winnow::engine {
 
@@ -51,7 +52,7 @@ std::size_t EmbeddingSource::longest() const {
 }
 
 std::size_t EmbeddingSource::bytes(const Session::Impl& session) const {
-  return session.prefill_bytes(static_cast<int>(longest()), std::span(&keep_, 1)) + pooling_bytes(session.hparams);
+  return ReadingPlan(session, static_cast<int>(longest()), keep_).bytes().all() + pooling_bytes(session.hparams);
 }
 
 std::size_t EmbeddingSource::cache_bytes(const Session::Impl& session) const {
@@ -60,15 +61,14 @@ std::size_t EmbeddingSource::cache_bytes(const Session::Impl& session) const {
 
 void EmbeddingSource::begin(Session::Impl& session) {
   session_ = &session;
-  bytes_ = bytes(session);
-  check_memory(bytes_, fmt::format("embedding a text of {} tokens", longest()));
+  check_memory(bytes(session), fmt::format("embedding a text of {} tokens", longest()));
   begin_text();
 }
 
 void EmbeddingSource::begin_text() {
   cache_.reset();
   const auto& text = texts_[text_];
-  prefill_.emplace(session_->prefill_context(session_->begin_pass(text.size(), bytes_)), text, keep_);
+  reading_.emplace(*session_, ReadingPlan(*session_, static_cast<int>(text.size()), keep_), ReadingInput{.text = text});
   rows_.emplace(pooling_, session_->hparams.n_embd);
   has_passed_ = false;
   pooled_ = pooling_ == model::Pooling::last ? static_cast<int>(text.size()) - 1 : 0;
@@ -76,8 +76,7 @@ void EmbeddingSource::begin_text() {
 
 bool EmbeddingSource::advance() {
   if (!has_passed_) {
-    const Session::Impl::Stops stops(*session_);
-    has_passed_ = !prefill_->advance();
+    has_passed_ = !reading_->advance();
     return true;
   }
   if (pool()) return true;
@@ -91,7 +90,7 @@ bool EmbeddingSource::pool() {
   const int all = static_cast<int>(texts_[text_].size());
   const int count = std::min(all - pooled_, kPooledRows);
   Buffer states(session_->account, hidden_bytes(session_->hparams, as_size(count)), "the last states of a text");
-  prefill_->text_states({pooled_, count}, states.as<float>());
+  reading_->text_states({pooled_, count}, states.as<float>());
   rows_->add(states.as<float>());
   pooled_ += count;
   return pooled_ < all;
@@ -99,14 +98,14 @@ bool EmbeddingSource::pool() {
 
 void EmbeddingSource::end_text() {
   tell_(rows_->take());
-  cache_ = std::move(prefill_->take_caches(0).front());
-  prefill_.reset();
+  cache_ = std::move(reading_->take_caches(0).front());
+  reading_.reset();
   before_ += static_cast<int>(texts_[text_].size());
   ++text_;
 }
 
 double EmbeddingSource::done() const {
-  const double read = prefill_ ? prefill_->done() * static_cast<double>(texts_[text_].size()) : 0;
+  const double read = reading_ ? reading_->done() * static_cast<double>(texts_[text_].size()) : 0;
   return (before_ + read) / tokens_;
 }
 

@@ -9,7 +9,7 @@
 
 #include "base/memory.h"
 #include "engine/cache_source.h"
-#include "engine/prefill.h"
+#include "engine/prompt_reading.h"
 #include "model/hparams.h"
 #include "model/pooling.h"
 
@@ -66,9 +66,8 @@ class EmbeddingSource : public CacheSource {
   Session::Impl* session_ = nullptr;
   CacheOptions keep_ = keep();
   std::size_t text_ = 0;  ///< that is being read
-  std::size_t bytes_ = 0;
-  int before_ = 0;  ///< tokens of the texts that have been read
-  std::optional<Prefill> prefill_;
+  int before_ = 0;        ///< tokens of the texts that have been read
+  std::optional<PromptReading> reading_;
   bool has_passed_ = false;  ///< the text through all layers
   int pooled_ = 0;           ///< of its rows
   std::optional<PooledRows> rows_;

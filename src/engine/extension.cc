@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/extension.h"
 
-#include <spdlog/fmt/fmt.h>
-
 #include <algorithm>
 #include <string>
 #include <utility>
 
-#include "base/check_memory.h"
+#include "base/as_size.h"
+#include "engine/precision.h"
 
 namespace winnow::engine {
 
@@ -24,41 +23,42 @@ CacheOptions keeping_all(const CacheOptions& options, int tokens) {
   return out;
 }
 
+ReadingPlan plan_of(const Session::Impl& session, const CacheOptions& options, int tokens, const PastSize& past) {
+  const auto keep = keeping_all(options, tokens);
+  return {session, {.text = tokens, .past = past}, std::span(&keep, 1)};
+}
+
 }  // namespace
 
 Extension::Extension(Session::Impl& session, Sequence& sequence, std::span<const Token> tokens)
     : session_(session), sequence_(sequence), tokens_(tokens) {
   if (!passes_by_layers(sequence.method(), tokens.size())) return;
-  const auto keep = keeping_all(sequence.options(), static_cast<int>(tokens.size()));
   past_.emplace(sequence, sequence.seen);
-  const auto past = past_->size(scratch_type(session.options.precision, std::span(&keep, 1)));
-  const auto need = extension_bytes(session, sequence.options(), static_cast<int>(tokens.size()), past);
-  check_memory(need, fmt::format("reading {} tokens", tokens.size()));
-  auto context = session.prefill_context(session.begin_pass(tokens.size(), need));
-  context.past = &*past_;
-  prefill_.emplace(std::move(context), tokens, keep);
+  const auto& options = sequence.options();
+  const auto type = scratch_type(session.options.precision, std::span(&options, 1));
+  reading_.emplace(session, plan_of(session, options, static_cast<int>(tokens.size()), past_->size(type)),
+                   ReadingInput{.text = tokens, .past = &*past_});
 }
 
 bool Extension::advance() {
-  if (prefill_) return advance_prefill();
+  if (reading_) return advance_reading();
   logits_.resize(as_size(session_.hparams.n_vocab));
   appended_ += session_.step(sequence_, tokens_.subspan(appended_), logits_);
   return appended_ < tokens_.size();
 }
 
-bool Extension::advance_prefill() {
-  const Session::Impl::Stops stops(session_);
-  if (prefill_->advance()) return true;
-  logits_ = prefill_->logits(0);
-  Cache kept = std::move(prefill_->take_caches(0).front());
-  prefill_.reset();  // gives back its work space first
+bool Extension::advance_reading() {
+  if (reading_->advance()) return true;
+  logits_ = reading_->logits(0);
+  Cache kept = std::move(reading_->take_caches(0).front());
+  reading_.reset();  // gives back its work space first
   sequence_.append(std::move(kept.impl()));
   appended_ = tokens_.size();
   return false;
 }
 
 double Extension::tokens_left() const {
-  const double passed = prefill_ ? prefill_->done() : 0;
+  const double passed = reading_ ? reading_->done() : 0;
   return static_cast<double>(tokens_.size() - appended_) - passed * static_cast<double>(tokens_.size());
 }
 
@@ -66,7 +66,7 @@ double Extension::tokens_left() const {
 std::size_t extension_bytes(const Session::Impl& session, const CacheOptions& options, int tokens,
                             const PastSize& past) {
   if (!passes_by_layers(options.spec.method(), as_size(tokens))) return 0;
-  return session.later_bytes(tokens, keeping_all(options, tokens), past);
+  return plan_of(session, options, tokens, past).bytes().all();
 }
 
 }  // namespace winnow::engine

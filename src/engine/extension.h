@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "engine/past.h"
-#include "engine/prefill.h"
+#include "engine/prompt_reading.h"
 #include "engine/session_impl.h"
 
 namespace winnow::engine {
@@ -31,14 +31,14 @@ class Extension {
   std::vector<float> take_logits() { return std::move(logits_); }
 
  private:
-  bool advance_prefill();
+  bool advance_reading();
 
   Session::Impl& session_;
   Sequence& sequence_;
   std::span<const Token> tokens_;
   std::size_t appended_ = 0;
   std::optional<Past> past_;
-  std::optional<Prefill> prefill_;
+  std::optional<PromptReading> reading_;
   std::vector<float> logits_;
 };
 

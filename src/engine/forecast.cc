@@ -2,16 +2,16 @@
 #include "winnow/forecast.h"
 
 #include <algorithm>
-#include <numeric>
-#include <set>
 
 #include "base/as_size.h"
 #include "base/clock.h"
+#include "engine/cache_bytes.h"
 #include "engine/decode.h"
 #include "engine/extension.h"
 #include "engine/layers.h"
-#include "engine/promise.h"
-#include "engine/prompt_reading.h"
+#include "engine/past.h"
+#include "engine/precision.h"
+#include "engine/reading_plan.h"
 #include "engine/session_impl.h"
 
 namespace winnow {
@@ -28,20 +28,9 @@ int rows_at_once(const CacheOptions& keep, std::span<const std::vector<Token>> q
   return method.changes_while_decoding() ? 1 : static_cast<int>(std::min(most, as_size(engine::kExtendRows)));
 }
 
-/// Chunks in which so many rows each pass through the layers, without repeats.
-std::vector<int> chunks(std::span<const int> rows, int chunk) {
-  std::set<int> out;
-  for (const int some : rows) {
-    for (const auto& range : engine::chunks_of(some, chunk)) out.insert(range.count);
-  }
-  return {out.begin(), out.end()};
-}
-
-/// Reads as many tokens as chunks of so many rows have, from the beginning, over and over where they are too few, and
-/// then `appended` more. Afterwards the session has the work space of attention that does not depend on what comes
-/// before.
-void measure(Session& session, std::span<const Token> tokens, int rows, int appended, Forecast& out) {
-  const int chunk = std::min(rows, session.impl().options.chunk);
+/// Reads a chunk of so many tokens, from the beginning, over and over where they are too few, and then `appended` more.
+/// Afterwards the session has the work space of attention that does not depend on what comes before.
+void measure(Session& session, std::span<const Token> tokens, int chunk, int appended, Forecast& out) {
   std::vector<Token> sample;
   while (sample.size() < as_size(chunk)) sample.push_back(tokens[sample.size() % tokens.size()]);
   const CacheOptions full;
@@ -53,10 +42,10 @@ void measure(Session& session, std::span<const Token> tokens, int rows, int appe
   session.extend(read.caches.front(), std::vector<Token>(as_size(appended), sample.front()));
 }
 
-/// Gives the session the work space of products in a pass over such rows.
-void reserve(Session::Impl& session, std::span<const int> rows, int of_pass, std::size_t need) {
-  const auto pass = session.begin_pass(as_size(of_pass), need);
-  session.executor.reserve(pass, chunks(rows, session.options.chunk), std::accumulate(rows.begin(), rows.end(), 0));
+/// Gives the session the work space of products in such a reading.
+void reserve(Session::Impl& session, const engine::ReadingPlan& plan) {
+  const auto pass = session.begin_pass(as_size(plan.first().prompt_rows()), plan.bytes().all());
+  session.executor.reserve(pass, plan.chunk_sizes(), static_cast<int>(plan.rows()));
 }
 
 /// Bytes of weights that a pass of so many rows packs; those that are resident are there already.
@@ -101,7 +90,10 @@ void reserve_questions(Session::Impl& session, const CacheOptions& keep,
                        std::span<const std::vector<Token>> questions) {
   for (const auto& question : questions) {
     const int rows = static_cast<int>(question.size());
-    if (engine::passes_by_layers(keep.spec.method(), question.size())) reserve(session, std::span(&rows, 1), rows, 0);
+    if (!engine::passes_by_layers(keep.spec.method(), question.size())) continue;
+    std::vector<int> chunks;
+    for (const auto& chunk : engine::chunks_of(rows, session.options.chunk)) chunks.push_back(chunk.count);
+    session.executor.reserve(session.begin_pass(question.size(), 0), chunks, rows);
   }
 }
 
@@ -112,34 +104,29 @@ std::size_t peak(const Session::Impl& session, const engine::ReadingBytes& readi
 }
 
 /// All of a text is read before anything is asked; each question but the last one has a copy of its cache.
-std::size_t text_peak(Session::Impl& session, int text, std::span<const int> rows,
+std::size_t text_peak(Session::Impl& session, const engine::ReadingPlan& plan,
                       std::span<const std::vector<Token>> questions, const CacheOptions& keep, int answer) {
-  const engine::PromptSize size(text);
-  const auto reading = engine::reading_bytes(session, text, text, std::span(&size, 1), std::span(&keep, 1));
-  reserve(session, rows, text, reading.all());
   reserve_questions(session, keep, questions);
-  const std::size_t kept = engine::cache_bytes(keep, session.hparams, size);
+  const int text = plan.first().text();
+  const std::size_t kept = engine::cache_bytes(keep, session.hparams, text);
   const auto type = engine::scratch_type(session.options.precision, std::span(&keep, 1));
-  const auto past = engine::past_size(type, session.hparams, text, engine::rows_kept(keep, session.hparams, size));
+  const auto past = engine::past_size(type, session.hparams, text, engine::rows_kept(keep, session.hparams, text));
   const std::size_t copies = questions.size() > 1 ? 2 : 1;
-  return peak(session, reading, packed_bytes(session, text),
+  return peak(session, plan.bytes(), packed_bytes(session, text),
               copies * kept + asking_bytes(session, {keep, text, questions, answer, past}));
 }
 
 /// Each question is read together with the text, and what is kept of all is there at once.
-std::size_t prompts_peak(Session::Impl& session, int text, std::span<const int> rows,
-                         std::span<const engine::PromptSize> prompts, const CacheOptions& keep, int answer) {
+std::size_t prompts_peak(Session::Impl& session, const engine::ReadingPlan& plan, const CacheOptions& keep,
+                         int answer) {
   std::size_t kept = 0;
   std::size_t asking = 0;
-  int of_pass = text;
-  for (const auto& prompt : prompts) {
-    of_pass += prompt.tokens - text;
+  for (const auto& branch : plan.first().branches()) {
+    const auto& prompt = branch.prompt.size;
     kept += engine::cache_bytes(keep, session.hparams, prompt);
     asking = std::max(asking, asking_bytes(session, {keep, prompt.tokens, {}, answer, {}}));
   }
-  const auto reading = engine::reading_bytes(session, text, of_pass, prompts, std::span(&keep, 1));
-  reserve(session, rows, of_pass, reading.all());
-  return peak(session, reading, packed_bytes(session, of_pass), kept + asking);
+  return peak(session, plan.bytes(), packed_bytes(session, plan.first().prompt_rows()), kept + asking);
 }
 
 }  // namespace
@@ -148,20 +135,20 @@ Forecast forecast(Session& session, std::span<const Token> text, std::span<const
                   Protocol protocol, const CacheOptions& keep, int answer) {
   auto& s = session.impl();
   Forecast out;
-  const int tokens = static_cast<int>(text.size());
-  const bool is_apart = questions.empty() || (protocol == Protocol::agnostic && tokens > 0);
-  std::vector<engine::PromptSize> prompts;
-  if (is_apart) prompts.emplace_back(tokens);
-  for (const auto& question : questions) {
-    if (!is_apart) prompts.push_back(engine::size_of(text.size(), question.size()));
+  const bool is_apart = questions.empty() || (protocol == Protocol::agnostic && !text.empty());
+  engine::ReadingSizes sizes{.text = static_cast<int>(text.size())};
+  if (!is_apart) {
+    sizes.questions.clear();
+    for (const auto& question : questions) sizes.questions.push_back(static_cast<int>(question.size()));
   }
-  const auto rows = engine::reading_rows(s, tokens, prompts, std::span(&keep, 1));
-  out.rows = std::accumulate(rows.begin(), rows.end(), is_apart ? sum(questions) : 0);
+  const engine::ReadingPlan plan(s, sizes, std::span(&keep, 1));
+  out.rows = plan.rows() + (is_apart ? sum(questions) : 0);
   const auto appended = is_apart ? questions : std::span<const std::vector<Token>>();
-  measure(session, text.empty() ? std::span<const Token>(questions.front()) : text,
-          std::max(*std::ranges::max_element(rows), longest(appended)), rows_at_once(keep, appended), out);
-  out.peak_bytes = is_apart ? text_peak(s, tokens, rows, questions, keep, answer)
-                            : prompts_peak(s, tokens, rows, prompts, keep, answer);
+  const int chunk = std::max(plan.chunk_sizes().back(), std::min(longest(appended), s.options.chunk));
+  measure(session, text.empty() ? std::span<const Token>(questions.front()) : text, chunk, rows_at_once(keep, appended),
+          out);
+  reserve(s, plan);
+  out.peak_bytes = is_apart ? text_peak(s, plan, questions, keep, answer) : prompts_peak(s, plan, keep, answer);
   return out;
 }
 

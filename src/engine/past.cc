@@ -22,6 +22,13 @@ std::vector<int> slots_within(const cache::LayerLanes& lanes, int head, std::int
 
 }  // namespace
 
+PastSize past_size(ElementType type, const model::Hparams& hparams, int tokens, std::size_t rows) {
+  PastSize out{tokens, static_cast<int>(std::min(rows, as_size(tokens))), 0};
+  for (const auto& kind : hparams.kinds)
+    out.bytes = std::max(out.bytes, cache::PastRows::bytes(type, kind.head_dim, rows));
+  return out;
+}
+
 const cache::LayerLanes& Past::lanes(int layer) const {
   const auto& hparams = sequence_.hparams();
   if (windows_ == nullptr || hparams.layer(layer).window == 0) return sequence_.lanes(hparams.kv_layer(layer));

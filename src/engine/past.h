@@ -17,6 +17,9 @@ struct PastSize {
   std::size_t bytes = 0;  ///< of all heads, in the scratch
 };
 
+/// Size of a text of so many tokens, of which a layer has so many rows in all its heads.
+PastSize past_size(ElementType type, const model::Hparams& hparams, int tokens, std::size_t rows);
+
 /// The text that a prompt comes after: of a sequence, the entries that stand before a position.
 class Past {
  public:

@@ -3,132 +3,107 @@
 
 #include <algorithm>
 #include <numeric>
+#include <stdexcept>
 #include <utility>
 
 #include "base/as_size.h"
+#include "engine/layers.h"
+#include "engine/model_impl.h"
 #include "engine/output_projection.h"
 #include "engine/replay.h"
+#include "engine/session_impl.h"
 
 namespace winnow::engine {
 
-PromptSize size_of(std::size_t text, std::size_t question, int asked) {
-  const int last = static_cast<int>(question);
-  return {static_cast<int>(text) + last, last == 0 ? asked : text > 0 ? last : 0};
-}
+namespace {
 
-Prefill::Prefill(PrefillContext context, std::span<const Token> text, std::span<const std::vector<Token>> questions,
-                 std::span<const CacheOptions> caches, const AllShown& shown)
-    : context_(std::move(context)),
-      branches_(branches_of(context_, static_cast<int>(text.size()), questions, caches, shown)),
-      scratch_(context_.account, scratch_type(context_.options.precision, caches), kv_heads_of(context_.hparams),
-               longest(branches_)),
-      hidden_(context_.executor, context_.hparams, context_.account, lay_out(text, questions),
+bool is_shared(const model::Hparams& hparams, int kv_layer) { return hparams.last_reader(kv_layer) != kv_layer; }
+
+}  // namespace
+
+Prefill::Prefill(Session::Impl& session, const PrefillPlan& plan, network::Pass pass, const ReadingInput& input,
+                 const Rankings& rankings)
+    : session_(session),
+      plan_(plan),
+      pass_(std::move(pass)),
+      past_(input.past),
+      observer_(input.observer),
+      scratch_(session.account, plan.scratch_type(), kv_heads_of(session.hparams), plan.capacity()),
+      hidden_(session.executor, session.hparams, session.account, begin_branches(input, rankings),
               "the hidden states of the prompt") {
-  if (context_.past != nullptr) past_.emplace(context_.account, scratch_.type());
+  if (past_ != nullptr) past_rows_.emplace(session.account, scratch_.type());
 }
 
-Prefill::Prefill(PrefillContext context, std::span<const Token> prompt, const CacheOptions& keep)
-    : Prefill(std::move(context), prompt, std::vector<std::vector<Token>>(1), std::span(&keep, 1)) {}
+const model::Hparams& Prefill::hparams() const { return session_.hparams; }
 
-std::vector<PrefillBranch> Prefill::branches_of(const PrefillContext& context, int text,
-                                                std::span<const std::vector<Token>> questions,
-                                                std::span<const CacheOptions> caches, const AllShown& shown) {
-  const PrefillSite site{context.executor, context.hparams,     context.vocab,
-                         context.account,  context.calibration, context.past == nullptr ? 0 : context.past->tokens()};
-  std::vector<PrefillBranch> out;
-  for (std::size_t i = 0; i < questions.size(); ++i) {
-    const auto size = size_of(as_size(text), questions[i].size(), context.asked);
-    out.emplace_back(site, size, caches, shown.empty() ? std::span<const Shown>() : std::span<const Shown>(shown[i]));
+/// Layers whose keys others read stay, with their rows that are put aside.
+std::size_t Prefill::scratch_bytes(const model::Hparams& hparams, const PrefillPlan& plan) {
+  const auto bytes = [&](std::span<const cache::KvHeads> heads, int rows) {
+    return cache::LayerScratch::bytes(plan.scratch_type(), heads, rows);
+  };
+  std::size_t out = bytes(kv_heads_of(hparams), plan.capacity());
+  for (int layer = 0; layer < hparams.n_kv_layer; ++layer) {
+    const auto heads = kv_heads_of(hparams.layer(layer));
+    if (is_shared(hparams, layer)) out += bytes({&heads, 1}, plan.capacity() + plan.rows() - plan.text());
   }
   return out;
 }
 
-int Prefill::longest(const std::vector<PrefillBranch>& branches) {
-  int most = 0;
-  for (const auto& branch : branches) most = std::max(most, branch.tokens() + branch.longest_passage());
-  return most;
-}
-
-std::vector<Token> Prefill::lay_out(std::span<const Token> text, std::span<const std::vector<Token>> questions) {
-  std::vector<Token> rows;
-  add_chunks(text, {}, rows);
-  const int shared = static_cast<int>(rows.size());
-  for (std::size_t i = 0; i < branches_.size(); ++i) {
-    const bool adds = !questions[i].empty();
-    add_chunks(questions[i], {.position = shared, .branch = i}, rows);
-    last_rows_.push_back((adds ? static_cast<int>(rows.size()) : shared) - 1);
-    std::vector<Token> prompt(text.begin(), text.end());
-    prompt.insert(prompt.end(), questions[i].begin(), questions[i].end());
-    add_passages(i, prompt, rows);
-    ends_.push_back(chunks_.size());
-    branches_[i].put(std::move(prompt));
+std::vector<Token> Prefill::begin_branches(const ReadingInput& input, const Rankings& rankings) {
+  const CountingScope counting(session_.account);
+  std::vector<Token> rows(input.text.begin(), input.text.end());
+  for (std::size_t i = 0; i < plan_.branches().size(); ++i) {
+    const auto& plan = plan_.branches()[i];
+    std::vector<Token> prompt(input.text.begin(), input.text.end());
+    if (!input.questions.empty()) {
+      const auto& question = input.questions[i];
+      rows.insert(rows.end(), question.begin(), question.end());
+      prompt.insert(prompt.end(), question.begin(), question.end());
+    }
+    for (const auto& request : plan.replays) {
+      for (const auto& passage : request->replay()->passages) {
+        const auto again = tokens_of(passage, prompt, request->draft(), session_.model->impl().vocab);
+        rows.insert(rows.end(), again.begin(), again.end());
+      }
+    }
+    branches_.emplace_back(session_, plan, plan_.past().tokens,
+                           rankings.empty() ? std::span<const std::shared_ptr<Ranking>>() : rankings[i]);
+    branches_.back().put(std::move(prompt));
   }
+  if (rows.size() != as_size(plan_.rows())) throw std::logic_error("a prefill has other rows than its plan");
   return rows;
 }
 
-void Prefill::add_chunks(std::span<const Token> tokens, const Chunk& kind, std::vector<Token>& rows) {
-  const int first = static_cast<int>(rows.size());
-  for (const auto& part : chunks_of(static_cast<int>(tokens.size()), context_.options.chunk)) {
-    auto& chunk = chunks_.emplace_back(kind);
-    chunk.rows = {first + part.first, part.count};
-    chunk.position += part.first;
-  }
-  rows.insert(rows.end(), tokens.begin(), tokens.end());
-}
-
-void Prefill::add_passages(std::size_t branch, std::span<const Token> prompt, std::vector<Token>& rows) {
-  const int tokens = branches_[branch].tokens();
-  const auto replays = branches_[branch].replays();
-  for (std::size_t i = 0; i < replays.size(); ++i) {
-    for (const auto& passage : replays[i]->replay()->passages) {
-      add_chunks(tokens_of(passage, prompt, replays[i]->draft(), context_.vocab),
-                 {.position = tokens,
-                  .branch = branch,
-                  .replay = i,
-                  .recorded = {passage.recorded.begin, std::min(passage.recorded.end, tokens)}},
-                 rows);
-    }
-  }
-}
-
-std::vector<Prefilled> Prefill::run() {
-  while (advance()) continue;
-  std::vector<Prefilled> out;
-  for (std::size_t i = 0; i < branches_.size(); ++i) out.push_back({take_caches(i), logits(i)});
-  return out;
-}
-
 bool Prefill::advance() {
-  const CountingScope counting(context_.account);
-  if (next_ == chunks_.size()) return end_layer();
+  const CountingScope counting(session_.account);
+  if (next_ == plan_.chunks().size()) return end_layer();
   if (next_ == 0) begin_layer();
-  run(chunks_[next_++]);
-  const bool is_last = context_.hparams.last_reader(kv_layer()) == layer_;
+  run(plan_.chunks()[next_++]);
+  const bool is_last = hparams().last_reader(kv_layer()) == layer_;
   for (std::size_t i = 0; is_last && i < branches_.size(); ++i) {
-    if (ends_[i] == next_) compress(branches_[i]);
+    if (plan_.branches()[i].end == next_) compress(branches_[i]);
   }
-  return next_ < chunks_.size() || end_layer();
+  return next_ < plan_.chunks().size() || end_layer();
 }
 
 /// Also after the last chunk, so that a layer without experts costs no turn.
 bool Prefill::end_layer() {
-  if (hidden_.advance_layer(context_.pass, layer_)) return true;
+  if (hidden_.advance_layer(pass_, layer_)) return true;
   next_ = 0;
-  return ++layer_ < context_.hparams.n_layer;
+  return ++layer_ < hparams().n_layer;
 }
 
 void Prefill::begin_layer() {
-  const auto& spec = context_.hparams.layer(layer_);
+  const auto& spec = hparams().layer(layer_);
   if (kv_layer() == layer_) {
-    if (is_shared(layer_))
-      shared_.try_emplace(layer_, context_.account, scratch_.type(), spec.n_head_kv, spec.head_dim,
+    if (is_shared(hparams(), layer_))
+      shared_.try_emplace(layer_, session_.account, scratch_.type(), spec.n_head_kv, spec.head_dim,
                           scratch_.capacity());
     scratch_of(layer_).begin_layer(kv_heads_of(spec));
   }
-  if (past_) context_.past->read(layer_, *past_);
+  if (past_rows_) past_->read(layer_, *past_rows_);
   for (auto& branch : branches_) branch.begin_layer(layer_);
-  if (context_.observer != nullptr)
-    context_.observer->begin_layer(observed_layer(context_.hparams, layer_, branches_.front().tokens(), 0));
+  if (observer_ != nullptr) observer_->begin_layer(observed_layer(hparams(), layer_, branches_.front().tokens(), 0));
 }
 
 cache::LayerScratch& Prefill::scratch_of(int kv_layer) {
@@ -142,36 +117,34 @@ void Prefill::put_rows(const Chunk& chunk, std::size_t number) {
 }
 
 void Prefill::copy_rows(const Chunk& chunk, std::size_t number) {
-  if (!chunk.branch || kv_layer() != layer_ || !is_shared(layer_)) return;
+  if (!chunk.branch || kv_layer() != layer_ || !is_shared(hparams(), layer_)) return;
   const auto& scratch = scratch_of(layer_);
-  Buffer rows(context_.account, scratch.bytes_of_rows(chunk.rows.count), "keys and values of a question");
+  Buffer rows(session_.account, scratch.bytes_of_rows(chunk.rows.count), "keys and values of a question");
   scratch.copy_rows(chunk.position, chunk.rows.count, rows.data());
   aside_.insert_or_assign({layer_, number}, std::move(rows));
 }
 
 void Prefill::run(const Chunk& chunk) {
   std::vector<std::int32_t> positions(chunk.rows.count);
-  const int past = context_.past == nullptr ? 0 : context_.past->tokens();
-  std::iota(positions.begin(), positions.end(), past + chunk.position);
+  std::iota(positions.begin(), positions.end(), plan_.past().tokens + chunk.position);
   auto& scratch = scratch_of(kv_layer());
   scratch.truncate(chunk.position);
   scratch.extend(positions);
-  const auto number = as_size(&chunk - chunks_.data());
+  const auto number = as_size(&chunk - plan_.chunks().data());
   put_rows(chunk, number);
   auto attention = attention_of(chunk);
-  hidden_.run_layer(context_.pass, layer_, chunk.rows.first, positions, attention);
+  hidden_.run_layer(pass_, layer_, chunk.rows.first, positions, attention);
   copy_rows(chunk, number);
   rows_done_ += chunk.rows.count;
-  if (context_.progress) context_.progress(done());
 }
 
-double Prefill::done() const { return static_cast<double>(rows_done_) / (hidden_.rows() * context_.hparams.n_layer); }
+double Prefill::done() const { return static_cast<double>(rows_done_) / (hidden_.rows() * hparams().n_layer); }
 
 /// The observers of all prompts look on while the text passes.
 Watching Prefill::watching(const Chunk& chunk) const {
   Watching out;
   if (chunk.replay) {
-    if (context_.hparams.layer(layer_).window > 0) return out;
+    if (hparams().layer(layer_).window > 0) return out;
     out.observers.push_back(branches_[*chunk.branch].observer_of_replay(kv_layer(), *chunk.replay));
     out.recorded = chunk.recorded;
     return out;
@@ -179,20 +152,23 @@ Watching Prefill::watching(const Chunk& chunk) const {
   for (std::size_t i = 0; i < branches_.size(); ++i) {
     if (!chunk.branch || *chunk.branch == i) branches_[i].add_observers(kv_layer(), out.observers);
   }
-  if (context_.observer != nullptr) out.observers.push_back(context_.observer);
+  if (observer_ != nullptr) out.observers.push_back(observer_);
   return out;
 }
 
 PromptAttention Prefill::attention_of(const Chunk& chunk) {
-  return {context_.attention, shape_of(context_.hparams, layer_), scratch_of(kv_layer()), chunk.position,
-          watching(chunk),    past_ ? &*past_ : nullptr};
+  return {session_.prefill_attention,
+          shape_of(hparams(), layer_),
+          scratch_of(kv_layer()),
+          chunk.position,
+          watching(chunk),
+          past_rows_ ? &*past_rows_ : nullptr};
 }
 
 void Prefill::compress(PrefillBranch& branch) {
   auto& scratch = scratch_of(kv_layer());
   scratch.truncate(branch.tokens());
-  if (context_.observer != nullptr)
-    context_.observer->end_layer({kv_layer(), scratch, OutputProjection(context_.executor)});
+  if (observer_ != nullptr) observer_->end_layer({kv_layer(), scratch, OutputProjection(session_.executor)});
   branch.compress(kv_layer(), scratch);
 }
 

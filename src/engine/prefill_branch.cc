@@ -5,14 +5,24 @@
 #include <utility>
 
 #include "base/as_size.h"
+#include "engine/cache_bytes.h"
+#include "engine/layers.h"
+#include "engine/model_impl.h"
 #include "engine/output_projection.h"
-#include "engine/replay.h"
 #include "engine/sequence.h"
+#include "engine/session_impl.h"
 #include "policy/plan.h"
 
 namespace winnow::engine {
 
 namespace {
+
+/// KV heads of all layers without a window.
+int ranked_heads(const model::Hparams& hparams) {
+  int heads = 0;
+  for (const auto& prompt : prompts_of(hparams, 1)) heads += prompt.kv_heads;
+  return heads;
+}
 
 void add_scores(const policy::Scores& scores, int first, Ranking& to) {
   for (int head = 0; head < scores.heads(); ++head)
@@ -43,53 +53,62 @@ int first_head(const model::Hparams& hparams, int layer) {
 
 }  // namespace
 
-policy::Reading Shown::reading() const {
-  if (!ranking) return policy::Reading::whole;
-  return ranking->entries.empty() ? policy::Reading::ranking : policy::Reading::keeping;
+Ranking::Ranking(const model::Hparams& hparams, int tokens) : scores(ranked_heads(hparams), tokens) {}
+
+std::size_t Ranking::bytes(const model::Hparams& hparams, int tokens) {
+  return as_size(ranked_heads(hparams)) * as_size(tokens) * sizeof(float);
 }
 
-PrefillBranch::PrefillBranch(const PrefillSite& site, const PromptSize& size, std::span<const CacheOptions> caches,
-                             std::span<const Shown> shown)
-    : site_(site), size_(size) {
-  for (std::size_t i = 0; i < caches.size(); ++i) {
-    const Shown& before = shown.empty() ? Shown() : shown[i];
-    caches_.emplace_back(std::make_unique<Sequence>(caches[i], site.hparams, site.account, size));
-    passes_.push_back({caches[i], before.reading()});
-    drafts_.push_back(before.draft);
-    rankings_.push_back(before.ranking);
-  }
-  replays_ = replays_of(passes_, site.hparams, size, site.past, drafts_);
+PrefillBranch::PrefillBranch(Session::Impl& session, const PrefillPlan::Branch& plan, int past,
+                             std::span<const std::shared_ptr<Ranking>> rankings)
+    : session_(session), plan_(plan), past_(past), rankings_(rankings.begin(), rankings.end()) {
+  for (const auto& cache : plan.prompt.caches)
+    caches_.emplace_back(std::make_unique<Sequence>(cache.options, session.hparams, session.account, plan.prompt.size));
 }
 
-int PrefillBranch::longest_passage() const {
-  int most = 0;
-  for (const auto& request : replays_) {
-    for (const auto& passage : request->replay()->passages) most = std::max(most, rows_of(passage, site_.vocab));
+std::size_t PrefillBranch::bytes(const model::Hparams& hparams, const PromptPass& prompt) {
+  std::size_t out = as_size(prompt.size.tokens) * sizeof(TokenClass);
+  for (const auto& cache : prompt.caches) out += cache_bytes(cache.options, hparams, prompt.size);
+  return out;
+}
+
+std::size_t PrefillBranch::plan_bytes(const model::Hparams& hparams, const PromptPass& prompt) {
+  std::size_t most = 0;
+  for (const auto& cache : prompt.caches) {
+    const auto entries = layer_entries(cache.options, hparams, prompt.size);
+    for (int layer = 0; layer < hparams.n_kv_layer; ++layer) {
+      const auto& method = method_of(cache.options, hparams.layer(layer));
+      most = std::max(
+          most, policy::plan_bytes(method, shape_of(hparams, layer), prompt.size.tokens, entries[as_size(layer)]));
+    }
   }
   return most;
 }
 
 void PrefillBranch::put(std::vector<Token> prompt) {
+  const auto& vocab = session_.model->impl().vocab;
   classes_.reserve(prompt.size());
-  for (const Token token : prompt) classes_.push_back(site_.vocab.class_of(token));
+  for (const Token token : prompt) classes_.push_back(vocab.class_of(token));
   for (auto& cache : caches_) cache.impl().tokens = prompt;
 }
 
 const policy::LayerCalibration& PrefillBranch::calibration(int layer) const {
-  return calibration_of(site_.calibration, site_.hparams, layer);
+  return calibration_of(session_.calibration ? &*session_.calibration : nullptr, session_.hparams, layer);
+}
+
+policy::ObservedLayer PrefillBranch::observed(int layer) const {
+  const int kv_layer = session_.hparams.kv_layer(layer);
+  return observed_layer(session_.hparams, layer, plan_.prompt.size, past_, calibration(kv_layer));
 }
 
 void PrefillBranch::begin_layer(int layer) {
-  const int kv_layer = site_.hparams.kv_layer(layer);
-  const auto& spec = site_.hparams.layer(kv_layer);
-  const auto observed = observed_layer(site_.hparams, layer, size_, site_.past, calibration(kv_layer));
+  const auto layer_now = observed(layer);
+  const int kv_layer = layer_now.keys_of;
   if (kv_layer == layer) {
-    std::vector<std::vector<policy::ObserverRequestPtr>> requests;
-    for (std::size_t i = 0; i < passes_.size(); ++i)
-      requests.push_back(requests_of(passes_[i], site_.hparams, spec, size_, site_.past, drafts_[i]));
-    observers_.try_emplace(layer, observed, requests);
+    const auto kind = as_size(session_.hparams.kind_of[as_size(layer)]);
+    observers_.try_emplace(layer, layer_now, plan_.requests[kind]);
   }
-  observers_.at(kv_layer).begin_layer(observed);
+  observers_.at(kv_layer).begin_layer(layer_now);
 }
 
 void PrefillBranch::add_observers(int kv_layer, std::vector<policy::Observer*>& out) const {
@@ -97,16 +116,16 @@ void PrefillBranch::add_observers(int kv_layer, std::vector<policy::Observer*>& 
 }
 
 policy::Observer* PrefillBranch::observer_of_replay(int kv_layer, std::size_t replay) const {
-  return observers_.at(kv_layer).of_replay(*replays_[replay]);
+  return observers_.at(kv_layer).of_replay(*plan_.replays[replay]);
 }
 
 void PrefillBranch::compress(int kv_layer, const cache::LayerScratch& scratch) {
   auto& observers = observers_.at(kv_layer);
-  observers.end_layer({kv_layer, scratch, OutputProjection(site_.executor)});
+  observers.end_layer({kv_layer, scratch, OutputProjection(session_.executor)});
   for (std::size_t i = 0; i < caches_.size(); ++i) {
-    auto view = view_of(site_.hparams, kv_layer, scratch, calibration(kv_layer));
+    auto view = view_of(session_.hparams, kv_layer, scratch, calibration(kv_layer));
     view.classes = classes_;
-    view.question = size_.question;
+    view.question = plan_.prompt.size.question;
     view.budget = caches_[i].impl().layer(kv_layer).terms().budget;
     view.shown = observers.shown_to(i);
     compress(i, kv_layer, view);
@@ -117,21 +136,22 @@ void PrefillBranch::compress(int kv_layer, const cache::LayerScratch& scratch) {
 void PrefillBranch::compress(std::size_t cache, int kv_layer, const policy::LayerView& view) {
   auto& layer = caches_[cache].impl().layer(kv_layer);
   const bool has_window = view.shape.window > 0;
-  const auto reading = has_window ? policy::Reading::whole : passes_[cache].reading;
-  if (has_window && passes_[cache].reading == policy::Reading::ranking) return;
+  const auto of_pass = plan_.prompt.caches[cache].reading;
+  const auto reading = has_window ? policy::Reading::whole : of_pass;
+  if (has_window && of_pass == policy::Reading::ranking) return;
   cache::KeepPlan plan;
   if (reading == policy::Reading::whole) {
     plan = policy::plan(layer.method(), view, view.budget, layer.budget());
   } else if (reading == policy::Reading::keeping) {
-    plan = plan_by(*rankings_[cache], first_head(site_.hparams, kv_layer), layer, view);
+    plan = plan_by(*rankings_[cache], first_head(session_.hparams, kv_layer), layer, view);
   } else {
     auto& ranking = *rankings_[cache];
-    add_scores(policy::scores_of(layer.method(), view, view.budget), first_head(site_.hparams, kv_layer), ranking);
-    if (ranking.layers == site_.hparams.n_global)
+    add_scores(policy::scores_of(layer.method(), view, view.budget), first_head(session_.hparams, kv_layer), ranking);
+    if (ranking.layers == session_.hparams.n_global)
       ranking.entries = policy::spread_over_model(layer.method(), view, view.budget, ranking.scores);
     return;
   }
-  const Charge counted(site_.account, plan.bytes());
+  const Charge counted(session_.account, plan.bytes());
   layer.commit(plan, view);
 }
 

@@ -8,53 +8,35 @@
 #include <vector>
 
 #include "cache/scratch.h"
-#include "engine/calibration.h"
-#include "engine/requests.h"
-#include "model/vocab.h"
-#include "network/executor.h"
+#include "engine/prefill_plan.h"
+#include "model/hparams.h"
 #include "winnow/session.h"
 
 namespace winnow::engine {
 
 /// The entries of a prompt in all layers without a window, ranked together.
 struct Ranking {
+  Ranking(const model::Hparams& hparams, int tokens);
+  static std::size_t bytes(const model::Hparams& hparams, int tokens);
+
   policy::Scores scores;          ///< [KV heads of all layers, layer by layer][n]
   int layers = 0;                 ///< whose scores are there
   std::vector<int> entries = {};  ///< what each head keeps; empty: not known yet
 };
 
-/// Results of passes before over a prompt, for one cache.
-struct Shown {
-  std::vector<Token> draft = {};  ///< what its passages repeat
-  /// Null: each layer is compressed by what is seen of it. Without `entries`: this pass ranks, and fills no lanes. With
-  /// them: it keeps these.
-  std::shared_ptr<Ranking> ranking = {};
-
-  policy::Reading reading() const;
-};
-
-/// The session that all branches of a prefill belong to.
-struct PrefillSite {
-  network::Executor& executor;
-  const model::Hparams& hparams;
-  const model::Vocab& vocab;
-  MemoryAccount& account;
-  const Calibration* calibration = nullptr;
-  int past = 0;  ///< tokens that come before the prompts
-};
-
 /// One prompt of a prefill: the caches that it fills, and what their methods look at while it passes.
 class PrefillBranch {
  public:
-  /// `shown` [cache] or empty: nothing.
-  PrefillBranch(const PrefillSite& site, const PromptSize& size, std::span<const CacheOptions> caches,
-                std::span<const Shown> shown);
+  /// `rankings` [cache] where one is made or followed, or empty. `session` and `plan` outlive it. Throws UsageError
+  /// when a budget is too small for its method.
+  PrefillBranch(Session::Impl& session, const PrefillPlan::Branch& plan, int past,
+                std::span<const std::shared_ptr<Ranking>> rankings);
+  /// Bytes that it has until the end, its caches among them.
+  static std::size_t bytes(const model::Hparams& hparams, const PromptPass& prompt);
+  /// Bytes of the largest plan by which lanes are filled; there is one at a time.
+  static std::size_t plan_bytes(const model::Hparams& hparams, const PromptPass& prompt);
 
-  int tokens() const { return size_.tokens; }
-  /// Requests for which passages are read again after the prompt.
-  std::span<const policy::ObserverRequestPtr> replays() const { return replays_; }
-  /// Rows of the longest passage that is read again.
-  int longest_passage() const;
+  int tokens() const { return plan_.prompt.size.tokens; }
   /// The prompt itself, before it comes to the first layer.
   void put(std::vector<Token> prompt);
 
@@ -70,17 +52,16 @@ class PrefillBranch {
   std::vector<Cache> take_caches() { return std::move(caches_); }
 
  private:
+  policy::ObservedLayer observed(int layer) const;
   const policy::LayerCalibration& calibration(int layer) const;
   void compress(std::size_t cache, int kv_layer, const policy::LayerView& view);
 
-  PrefillSite site_;
-  PromptSize size_;
+  Session::Impl& session_;
+  const PrefillPlan::Branch& plan_;
+  int past_;                           ///< tokens that come before the prompt
   CountedVector<TokenClass> classes_;  ///< [tokens]
   std::vector<Cache> caches_;
-  std::vector<CachePass> passes_;                   ///< [cache]
-  std::vector<std::vector<Token>> drafts_;          ///< [cache]
-  std::vector<std::shared_ptr<Ranking>> rankings_;  ///< [cache]; null: none
-  std::vector<policy::ObserverRequestPtr> replays_;
+  std::vector<std::shared_ptr<Ranking>> rankings_;   ///< [cache] or empty
   std::map<int, policy::LayerObservers> observers_;  ///< by the layer whose keys are read
 };
 

@@ -14,7 +14,7 @@ namespace winnow::engine {
 std::vector<Token> tokens_of(const policy::Passage& passage, std::span<const Token> prompt,
                              std::span<const Token> draft, const model::Vocab& vocab);
 
-/// Rows of a passage, at most.
-int rows_of(const policy::Passage& passage, const model::Vocab& vocab);
+/// Rows of a passage.
+int rows_of(const policy::Passage& passage, std::span<const Token> draft, const model::Vocab& vocab);
 
 }  // namespace winnow::engine

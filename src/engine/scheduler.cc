@@ -59,6 +59,11 @@ struct Scheduler::Impl {
     return bytes;
   }
 
+  /// Throws what add() throws for a request that is none.
+  engine::RequestPlan plan(const Request& request) const {
+    engine::check(request, session);
+    return {request, session};
+  }
   std::set<std::string> keys() const;
   template <class Among>
   Tasks::iterator next_waiting(const Among& among);
@@ -256,19 +261,16 @@ Scheduler::Scheduler(Session& session, const SchedulerOptions& options)
     : impl_(std::make_unique<Impl>(session, options)) {}
 Scheduler::~Scheduler() = default;
 
-std::size_t Scheduler::bytes_of(const Request& request) const {
-  engine::check(request, impl_->session);
-  return engine::promise_of(request, impl_->session).most();
-}
+std::size_t Scheduler::bytes_of(const Request& request) const { return impl_->plan(request).promise.most(); }
 
 /// The more tokens, the more bytes: the largest number that fits is found by halves.
 void Scheduler::fit_answers(Request& request) const {
   int& tokens = request.generate.max_tokens;
   if (tokens <= 1) return;
-  engine::check(request, impl_->session);
+  const auto plan = impl_->plan(request);
   const auto fits = [&](int most) {
     tokens = most;
-    return engine::promise_of(request, impl_->session).most() <= impl_->options.memory;
+    return plan.promise_for(request, impl_->session).most() <= impl_->options.memory;
   };
   if (fits(tokens)) return;
   int beyond = tokens;
@@ -283,18 +285,18 @@ void Scheduler::fit_answers(Request& request) const {
 
 Scheduler::Id Scheduler::add(Request&& request) {
   auto& s = *impl_;
-  engine::check(request, s.session);
-  const auto promise = engine::promise_of(request, s.session);
-  if (promise.most() > s.options.memory) {
-    throw MemoryError(fmt::format("the request needs {}, and all requests together may have {}",
-                                  format_bytes(promise.most()), format_bytes(s.options.memory)),
-                      promise.most());
+  auto plan = s.plan(request);
+  const auto most = plan.promise.most();
+  if (most > s.options.memory) {
+    throw MemoryError(fmt::format("the request needs {}, and all requests together may have {}", format_bytes(most),
+                                  format_bytes(s.options.memory)),
+                      most);
   }
   s.shares.join(request.key, s.keys());
   if (!request.text.empty() && s.room.packed.room() == nullptr)
-    s.room.packed = s.session.begin_pass(request.text.size(), promise.reading);
+    s.room.packed = s.session.begin_pass(request.text.size(), plan.promise.reading);
   const Id id = ++s.last;
-  s.waiting.push_back(std::make_unique<Task>(id, std::move(request), promise, s.room));
+  s.waiting.push_back(std::make_unique<Task>(id, std::move(request), std::move(plan), s.room));
   return id;
 }
 

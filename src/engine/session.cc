@@ -7,14 +7,14 @@
 #include <utility>
 
 #include "base/as_size.h"
-#include "base/check_memory.h"
 #include "base/cores.h"
 #include "base/cpu.h"
 #include "base/file.h"
 #include "engine/extension.h"
 #include "engine/layers.h"
 #include "engine/model_impl.h"
-#include "engine/prefill.h"
+#include "engine/past.h"
+#include "engine/precision.h"
 #include "engine/prompt_reading.h"
 #include "engine/saved.h"
 #include "engine/sequence.h"
@@ -82,11 +82,6 @@ void check_windows_reach(const engine::Sequence& sequence, int count) {
   }
 }
 
-/// What needs memory.
-std::string reading(std::size_t tokens) {
-  return fmt::format("reading {} tokens (hidden states, one layer's keys and values, what is kept)", tokens);
-}
-
 }  // namespace
 
 void SessionOptions::check() const {
@@ -138,46 +133,21 @@ void Session::Impl::check(std::span<const Token> tokens) const {
   }
 }
 
-std::size_t Session::Impl::prefill_bytes(const engine::PromptSize& size, std::span<const CacheOptions> caches) const {
-  return engine::reading_bytes(*this, size.tokens, size.tokens, std::span(&size, 1), caches).all();
-}
-
-std::size_t Session::Impl::later_bytes(const engine::PromptSize& size, const CacheOptions& keep,
-                                       const engine::PastSize& past) const {
-  return engine::prefill_bytes(hparams, model->impl().vocab, options, size.tokens, size.tokens,
-                               executor.row_bytes(size.tokens), std::span(&size, 1),
-                               engine::whole_passes(std::span(&keep, 1)), past)
-      .all();
-}
-
 void Session::Impl::check_stop() const {
   if (stop && stop()) throw Interrupted("interrupted");
-}
-
-engine::PrefillContext Session::Impl::prefill_context(network::Pass pass) {
-  engine::PrefillContext out{executor, prefill_attention, hparams,  model->impl().vocab,
-                             account,  options,           progress, std::move(pass)};
-  out.calibration = calibration ? &*calibration : nullptr;
-  return out;
 }
 
 std::vector<Prefilled> Session::Impl::prefill(std::span<const Token> text,
                                               std::span<const std::vector<Token>> questions,
                                               std::span<const CacheOptions> caches) {
-  std::vector<engine::PromptSize> prompts;
-  std::size_t rows = text.size();
+  engine::ReadingSizes sizes{.text = static_cast<int>(text.size()), .questions = {}};
   for (const auto& question : questions) {
     check(text.empty() ? std::span<const Token>(question) : text);
     if (!question.empty()) check(question);
-    prompts.push_back(engine::size_of(text.size(), question.size()));
-    rows += question.size();
+    sizes.questions.push_back(static_cast<int>(question.size()));
   }
   for (const auto& c : caches) c.check();
-  const auto need =
-      engine::reading_bytes(*this, static_cast<int>(text.size()), static_cast<int>(rows), prompts, caches).all();
-  check_memory(need, reading(rows));
-  const Stops stops(*this);
-  return engine::PromptReading(*this, prefill_context(begin_pass(rows, need)), need, text, questions, caches).run();
+  return engine::PromptReading(*this, {*this, sizes, caches}, {.text = text, .questions = questions}).run();
 }
 
 void Session::Impl::compress(engine::Sequence& sequence, std::span<const Token> tokens,
@@ -190,12 +160,9 @@ void Session::Impl::compress(engine::Sequence& sequence, std::span<const Token> 
   if (!later) return;
   if (windows == nullptr) check_windows_reach(sequence, count);
   const engine::Past past(sequence, sequence.seen - count, windows);
-  const auto need = later_bytes(count, *later, past.size(engine::scratch_type(options.precision, {&*later, 1})));
-  check_memory(need, reading(tokens.size()));
-  const Stops stops(*this);
-  auto context = prefill_context(begin_pass(tokens.size(), need));
-  context.past = &past;
-  auto read = engine::Prefill(std::move(context), tokens, *later).run();
+  const auto type = engine::scratch_type(options.precision, {&*later, 1});
+  engine::ReadingPlan plan(*this, {.text = count, .past = past.size(type)}, {&*later, 1});
+  auto read = engine::PromptReading(*this, std::move(plan), {.text = tokens, .past = &past}).run();
   sequence.put_from(past.tokens(), std::move(read.front().caches.front().impl()));
 }
 
@@ -283,7 +250,7 @@ Restored Session::load(const std::string& path) {
 }
 
 std::size_t Session::prefill_bytes(int tokens, std::span<const CacheOptions> caches) const {
-  return impl_->prefill_bytes(tokens, caches) + impl_->executor.packed_bytes(tokens);
+  return engine::ReadingPlan(*impl_, {.text = tokens}, caches).bytes().all() + impl_->executor.packed_bytes(tokens);
 }
 
 std::int64_t Session::tokens_passed() const { return impl_->executor.layer_rows() / impl_->hparams.n_layer; }

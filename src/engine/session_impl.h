@@ -10,7 +10,8 @@
 #include "attention/attention.h"
 #include "engine/calibration.h"
 #include "engine/decode.h"
-#include "engine/prefill.h"
+#include "engine/sequence.h"
+#include "engine/window_lanes.h"
 #include "model/hparams.h"
 #include "network/executor.h"
 #include "winnow/session.h"
@@ -38,14 +39,8 @@ struct Session::Impl {
   std::size_t step(engine::Sequence& sequence, std::span<const Token> tokens, std::span<float> logits);
   /// Throws InputError for no tokens and for unknown ones.
   void check(std::span<const Token> tokens) const;
-  /// Bytes that reading such a prompt takes at its peak, without packed weights.
-  std::size_t prefill_bytes(const engine::PromptSize& size, std::span<const CacheOptions> caches) const;
-  /// The same of a prompt that comes after others.
-  std::size_t later_bytes(const engine::PromptSize& size, const CacheOptions& keep, const engine::PastSize& past) const;
   /// Begins a pass of so many rows, which needs so many bytes besides packed weights.
   network::Pass begin_pass(std::size_t rows, std::size_t need);
-  /// What a prefill runs on here, in that pass.
-  engine::PrefillContext prefill_context(network::Pass pass);
   /// Throws Interrupted.
   void check_stop() const;
 

@@ -21,20 +21,20 @@ double ms_between(Clock::time_point begin, Clock::time_point end) {
 
 }  // namespace
 
-Task::Task(Scheduler::Id id, Request request, const Promise& promise, TaskRoom& room)
+Task::Task(Scheduler::Id id, Request request, RequestPlan plan, TaskRoom& room)
     : id_(id),
       request_(std::move(request)),
-      promise_(promise),
+      plan_(std::move(plan)),
       room_(room),
       prompt_tokens_((request_.cache ? request_.cache->impl().seen : 0) +
                      (request_.source ? request_.source->tokens() : 0) +
                      static_cast<int>(request_.text.size() + request_.question.size())) {
-  if (!request_.text.empty()) text_.emplace(room_.session, request_, room_.prefixes, promise_.reading);
+  if (plan_.text) text_.emplace(room_.session, request_, *plan_.text, room_.prefixes);
 }
 
 bool Task::needs_text() const { return request_.source || (text_ && !text_->is_done()); }
 
-std::size_t Task::promise() const { return needs_text() ? promise_.most() : promise_.answering; }
+std::size_t Task::promise() const { return needs_text() ? plan_.promise.most() : plan_.promise.answering; }
 
 double Task::tokens_to_read() const {
   if (request_.source) return (1 - request_.source->done()) * prompt_tokens_;
@@ -130,7 +130,7 @@ void Task::read_source() {
   if (request_.source->advance()) return;
   const auto source = std::move(request_.source);
   auto cache = source->take_cache();
-  promise_.answering = answering_bytes(request_, cache.impl(), room_.session);
+  plan_.promise.answering = answering_bytes(request_, cache.impl(), room_.session);
   has_text(std::move(cache), source->take_logits());
 }
 

@@ -36,7 +36,7 @@ struct TaskRoom {
 /// A request of a scheduler on its way: it waits, is read by quanta, is answered token by token, ends.
 class Task {
  public:
-  Task(Scheduler::Id id, Request request, const Promise& promise, TaskRoom& room);
+  Task(Scheduler::Id id, Request request, RequestPlan plan, TaskRoom& room);
 
   /// Null: it has a cache of its own, or another source of one.
   const TextReading* text() const { return text_ ? &*text_ : nullptr; }
@@ -101,7 +101,7 @@ class Task {
 
   Scheduler::Id id_;
   Request request_;
-  Promise promise_;
+  RequestPlan plan_;
   TaskRoom& room_;
   int prompt_tokens_;
   std::optional<TextReading> text_;

@@ -10,9 +10,9 @@
 
 #include "engine/extension.h"
 #include "engine/prefixes.h"
+#include "engine/promise.h"
 #include "engine/prompt_reading.h"
 #include "engine/session_impl.h"
-#include "engine/stages.h"
 #include "winnow/scheduler.h"
 
 namespace winnow::engine {
@@ -22,8 +22,8 @@ namespace winnow::engine {
 /// that only the rest is read.
 class TextReading {
  public:
-  /// `session`, `request` and `prefixes` outlive it. `bytes` is what reading takes at most.
-  TextReading(Session::Impl& session, const Request& request, Prefixes& prefixes, std::size_t bytes);
+  /// All outlive it.
+  TextReading(Session::Impl& session, const Request& request, const TextPlan& plan, Prefixes& prefixes);
 
   /// Whether its stages are looked up and stored.
   bool is_shared() const { return owner_.has_value(); }
@@ -36,7 +36,7 @@ class TextReading {
   /// Tokens that were stored.
   std::size_t found() const { return found_; }
   /// Before begin(): whether all of it is stored.
-  bool is_done() const { return (has_begun_ ? stage_ : stored()) == stages_.size(); }
+  bool is_done() const { return (has_begun_ ? stage_ : stored()) == stages(); }
   /// Reads one quantum. REQUIRES: !is_done().
   void advance();
   /// Tokens that have still to be read; one that has passed half of the layers is half a token.
@@ -59,20 +59,22 @@ class TextReading {
   std::size_t stored() const;
   /// The next number of stages, from this one on, after which what is kept is stored.
   std::size_t next_stored(std::size_t stages) const;
+  /// The stage that is being read.
+  const TextPlan::Part& part() const { return plan_.parts()[stage_]; }
+  std::size_t stages() const { return plan_.parts().size(); }
   std::span<const Token> stage_tokens() const;
   void begin_stage();
-  void advance_prefill();
+  void advance_reading();
   void append_tokens();
   /// Returns false when all tokens have been scored.
   bool score();
-  void take_prefilled();
+  void take_read();
   void end_stage();
 
   Session::Impl& session_;
   const Request& request_;
+  const TextPlan& plan_;
   Prefixes& prefixes_;
-  std::size_t bytes_;
-  std::vector<Stage> stages_;
   std::vector<std::size_t> ends_;  ///< [stage]
   struct Lookup {
     std::uint64_t generation;  ///< of the prefixes
@@ -85,7 +87,7 @@ class TextReading {
   std::size_t found_ = 0;
   std::size_t stage_ = 0;  ///< that is being read
   std::optional<Past> past_;
-  std::optional<PromptReading> prefill_;
+  std::optional<PromptReading> reading_;
   std::optional<Extension> extension_;  ///< where the stage is only appended
   bool has_passed_ = false;             ///< the stage through all layers
   std::vector<GeneratedToken> scored_;

@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <optional>
 
+#include "engine/cache_bytes.h"
+#include "engine/prompt_reading.h"
 #include "support/cache_options.h"
 #include "support/random_tokens.h"
 #include "support/temp.h"
@@ -25,24 +27,24 @@ class PromptSource : public engine::CacheSource {
 
   int tokens() const override { return static_cast<int>(text_.size()); }
   std::size_t bytes(const Session::Impl& session) const override {
-    return session.prefill_bytes(tokens(), std::span(&keep_, 1));
+    return engine::ReadingPlan(session, tokens(), keep_).bytes().all();
   }
   std::size_t cache_bytes(const Session::Impl& session) const override {
     return engine::cache_bytes(keep_, session.hparams, tokens());
   }
   void begin(Session::Impl& session) override {
-    prefill_.emplace(session.prefill_context(session.begin_pass(text_.size(), 0)), text_, keep_);
+    reading_.emplace(session, engine::ReadingPlan(session, tokens(), keep_), engine::ReadingInput{.text = text_});
   }
   bool advance() override {
     EXPECT_FALSE(is_waiting());
-    if (!has_read) return has_read = !prefill_->advance(), true;
+    if (!has_read) return has_read = !reading_->advance(), true;
     if (fails) throw InputError("it cannot be stored");
     return false;
   }
   bool is_waiting() const override { return has_read && waits; }
-  double done() const override { return has_read ? 1 : prefill_ ? prefill_->done() : 0; }
-  Cache take_cache() override { return std::move(prefill_->take_caches(0).front()); }
-  std::vector<float> take_logits() override { return prefill_->logits(0); }
+  double done() const override { return has_read ? 1 : reading_ ? reading_->done() : 0; }
+  Cache take_cache() override { return std::move(reading_->take_caches(0).front()); }
+  std::vector<float> take_logits() override { return reading_->logits(0); }
 
   bool waits = false;
   bool fails = false;
@@ -51,7 +53,7 @@ class PromptSource : public engine::CacheSource {
  private:
   std::vector<Token> text_;
   CacheOptions keep_;
-  std::optional<engine::Prefill> prefill_;
+  std::optional<engine::PromptReading> reading_;
 };
 
 class CacheSourceTest : public testing::Test {

@@ -8,7 +8,7 @@
 #include <cmath>
 
 #include "cache/growing_lanes.h"
-#include "engine/prefill.h"
+#include "engine/prompt_reading.h"
 #include "engine/session_impl.h"
 #include "network/bf16_kernel.h"
 #include "policy/views.h"
@@ -90,17 +90,17 @@ TEST_F(SessionTest, prefills_that_take_turns_read_what_each_reads_alone) {
   const std::vector<std::vector<Token>> questions = {tokens(40, 2), {}, tokens(7, 3)};
   const std::vector<CacheOptions> some = {options_of("h2o", "40"), options_of("snapkv", "60")};
   const auto other = tokens(150, 4);
-  const std::vector<std::vector<Token>> nothing_more(1);
   const std::vector<CacheOptions> again = {options_of("kvzip:chunk=50", "40"), options_of("expected-attention", "30")};
   Session session(model_, {2, Precision::automatic, 32});
-  const auto context = [&](std::size_t rows) {
-    return session.impl().prefill_context(session.impl().begin_pass(rows, 0));
-  };
-  const auto first_alone = engine::Prefill(context(137), text, questions, some).run();
-  const auto second_alone = engine::Prefill(context(150), other, nothing_more, again).run();
+  auto& impl = session.impl();
+  const engine::ReadingPlan of_first(impl, {.text = 90, .questions = {40, 0, 7}}, some);
+  const engine::ReadingPlan of_second(impl, {.text = 150}, again);
+  const engine::ReadingInput first_input{.text = text, .questions = questions};
+  const auto first_alone = engine::PromptReading(impl, of_first, first_input).run();
+  const auto second_alone = engine::PromptReading(impl, of_second, {.text = other}).run();
 
-  engine::Prefill first(context(137), text, questions, some);
-  engine::Prefill second(context(150), other, nothing_more, again);
+  engine::PromptReading first(impl, of_first, first_input);
+  engine::PromptReading second(impl, of_second, {.text = other});
   for (bool one = true, two = true; one || two;) {
     if (one) one = first.advance();
     if (two) two = second.advance();
@@ -162,8 +162,8 @@ TEST_F(SessionOfExperts, reads_prompts_that_take_turns_as_if_alone) {
   const auto keep = options_of("snapkv", "60");
   Session session(model_, {2, Precision::automatic, 64});
   const auto begin = [&](const std::vector<Token>& text) {
-    return std::make_unique<engine::Prefill>(session.impl().prefill_context(session.impl().begin_pass(text.size(), 0)),
-                                             text, keep);
+    const engine::ReadingPlan plan(session.impl(), static_cast<int>(text.size()), keep);
+    return std::make_unique<engine::PromptReading>(session.impl(), plan, engine::ReadingInput{.text = text});
   };
   std::vector<std::vector<float>> alone;
   for (const auto& text : texts) alone.push_back(begin(text)->run().front().logits);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <functional>
@@ -171,11 +172,12 @@ class FakeLayer {
                                      .rope = rope(),
                                      .calibration = calibration,
                                      .input_dim = n_};
-    const std::vector<std::vector<policy::ObserverRequestPtr>> requests{policy::requests_of(
+    const std::array of_method{policy::requests_of(
         method, {.prompt = prompt(), .budget = budget, .first_layer = prompt()}, policy::Reading::whole)};
+    const policy::LayerRequests requests(of_method);
     policy::LayerObservers observers(site, requests);
     observers.begin_layer(site);
-    show(observers, requests.front());
+    show(observers, requests.different());
     observers.end_layer({layer, scratch_, Projection(*this)});
     policy::LayerView view{layer, layers, layer, shape(), scratch_, stretched_, calibration};
     view.classes = classes;
@@ -224,7 +226,7 @@ class FakeLayer {
 
  private:
   /// All rows pass at once.
-  void show(policy::LayerObservers& observers, const std::vector<policy::ObserverRequestPtr>& requests) const {
+  void show(policy::LayerObservers& observers, std::span<const policy::ObserverRequestPtr> requests) const {
     std::vector<float> inputs(static_cast<std::size_t>(n_) * static_cast<std::size_t>(n_));
     for (int j = 0; j < n_; ++j) inputs[static_cast<std::size_t>(j * n_ + j)] = 1;
     const auto queries = rotated_queries();
@@ -238,7 +240,7 @@ class FakeLayer {
       for (auto* const columns : observer->columns()) fill(*columns);
     }
     for (const auto& request : requests) {
-      if (!request || request->replay() == nullptr || request->replay()->passages.empty()) continue;
+      if (request->replay() == nullptr || request->replay()->passages.empty()) continue;
       fill(*request->replay(), *observers.of_replay(*request)->columns().front());
     }
   }

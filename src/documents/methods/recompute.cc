@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <spdlog/fmt/fmt.h>
-
 #include <utility>
 
-#include "base/check_memory.h"
 #include "documents/ask_method.h"
 #include "engine/model_impl.h"
 #include "engine/prompt_reading.h"
@@ -32,14 +29,13 @@ Steps run_recompute(const AskContext& context) {
   const auto text = joint_tokens(context);
   const std::vector<std::vector<Token>> questions = {{context.question.begin(), context.question.end()}};
   auto& session = context.session;
-  const std::size_t tokens = text.size() + context.question.size();
-  const auto need = session.prefill_bytes(static_cast<int>(tokens), std::span(&context.cache, 1));
-  check_memory(need, fmt::format("reading {} tokens", tokens));
-  engine::PromptReading prefill(session, session.prefill_context(session.begin_pass(tokens, need)), need, text,
-                                questions, std::span(&context.cache, 1));
-  while (prefill.advance()) co_yield kPause;
-  context.asked.cache = std::move(prefill.take_caches(0).front());
-  context.asked.logits = prefill.logits(0);
+  const engine::ReadingSizes sizes{.text = static_cast<int>(text.size()),
+                                   .questions = {static_cast<int>(context.question.size())}};
+  engine::PromptReading reading(session, {session, sizes, std::span(&context.cache, 1)},
+                                {.text = text, .questions = questions});
+  while (reading.advance()) co_yield kPause;
+  context.asked.cache = std::move(reading.take_caches(0).front());
+  context.asked.logits = reading.logits(0);
   context.asked.recompute_ratio = 1;
   context.asked.recompute_ratio_of_kept = 1;
 }

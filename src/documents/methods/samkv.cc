@@ -5,7 +5,7 @@
 #include "documents/ask_method.h"
 #include "documents/facts.h"
 #include "documents/select.h"
-#include "engine/prefill.h"
+#include "engine/precision.h"
 
 namespace winnow::documents::methods {
 

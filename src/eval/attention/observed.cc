@@ -12,7 +12,7 @@
 #include "base/check_memory.h"
 #include "engine/layer_record.h"
 #include "engine/layers.h"
-#include "engine/prefill.h"
+#include "engine/prompt_reading.h"
 #include "engine/session_impl.h"
 #include "policy/rows.h"
 #include "winnow/error.h"
@@ -59,14 +59,12 @@ void observe(Session& session, std::span<const Token> tokens, const std::functio
   impl.check(tokens);
   const int count = static_cast<int>(tokens.size());
   const CacheOptions full;
-  const auto need = impl.prefill_bytes(count, std::span(&full, 1)) + engine::LayerRecord::bytes(impl.hparams, count);
-  check_memory(need, fmt::format("observing the attention of {} tokens", count));
+  engine::ReadingPlan plan(impl, count, full);
+  check_memory(plan.bytes().all() + engine::LayerRecord::bytes(impl.hparams, count),
+               fmt::format("observing the attention of {} tokens", count));
   const CountingScope counting(impl.account);
-  const Session::Impl::Stops stopping(impl);
   Showing showing(impl, count, look);
-  auto context = impl.prefill_context(impl.begin_pass(tokens.size(), need));
-  context.observer = &showing;
-  engine::Prefill(std::move(context), tokens, full).run();
+  engine::PromptReading(impl, std::move(plan), {.text = tokens, .observer = &showing}).run();
 }
 
 std::vector<float> decoded(const cache::Rows& rows) {

@@ -2,6 +2,7 @@
 #include "policy/observers/layer_observers.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/as_size.h"
 
@@ -21,26 +22,23 @@ std::vector<ObserverRequestPtr> requests_of(const Method& method, const Asking& 
   return out;
 }
 
-void add_requests(std::span<const ObserverRequestPtr> more, std::vector<ObserverRequestPtr>& to) {
-  for (const auto& request : more) {
-    const auto is_same = [&](const ObserverRequestPtr& other) { return other->equals(*request); };
-    if (request && std::ranges::none_of(to, is_same)) to.push_back(request);
-  }
-}
-
-LayerObservers::LayerObservers(const ObservedLayer& layer, std::span<const std::vector<ObserverRequestPtr>> requests) {
-  for (const auto& of_method : requests) add_requests(of_method, requests_);
-  for (const auto& request : requests_) observers_.push_back(request->observer(layer));
+LayerRequests::LayerRequests(std::span<const std::vector<ObserverRequestPtr>> requests) {
   for (const auto& of_method : requests) {
-    auto& places = shown_.emplace_back();
-    for (const auto& request : of_method) places.push_back(request ? find(*request) : nullptr);
+    auto& places = places_.emplace_back();
+    for (const auto& request : of_method) places.push_back(request ? std::optional(add(request)) : std::nullopt);
   }
 }
 
-Observer* LayerObservers::find(const ObserverRequest& request) const {
+std::size_t LayerRequests::add(const ObserverRequestPtr& request) {
   const auto found =
-      std::ranges::find_if(requests_, [&](const ObserverRequestPtr& other) { return other->equals(request); });
-  return observers_[as_size(found - requests_.begin())].get();
+      std::ranges::find_if(different_, [&](const ObserverRequestPtr& other) { return other->equals(*request); });
+  const auto place = as_size(found - different_.begin());
+  if (found == different_.end()) different_.push_back(request);
+  return place;
+}
+
+LayerObservers::LayerObservers(const ObservedLayer& layer, const LayerRequests& requests) : requests_(requests) {
+  for (const auto& request : requests.different()) observers_.push_back(request->observer(layer));
 }
 
 void LayerObservers::begin_layer(const ObservedLayer& layer) {
@@ -53,12 +51,20 @@ void LayerObservers::end_layer(const EndedLayer& layer) {
 
 void LayerObservers::add_to(std::vector<Observer*>& out) const {
   for (std::size_t i = 0; i < observers_.size(); ++i) {
-    if (requests_[i]->replay() == nullptr) out.push_back(observers_[i].get());
+    if (requests_.different()[i]->replay() == nullptr) out.push_back(observers_[i].get());
   }
 }
 
-Observer* LayerObservers::of_replay(const ObserverRequest& request) const { return find(request); }
+Observer* LayerObservers::of_replay(const ObserverRequest& request) const {
+  const auto all = requests_.different();
+  const auto found = std::ranges::find_if(all, [&](const ObserverRequestPtr& other) { return other->equals(request); });
+  return observers_[as_size(found - all.begin())].get();
+}
 
-Shown LayerObservers::shown_to(std::size_t method) const { return Shown(shown_[method]); }
+Shown LayerObservers::shown_to(std::size_t method) const {
+  std::vector<const Observer*> out;
+  for (const auto place : requests_.of_method(method)) out.push_back(place ? observers_[*place].get() : nullptr);
+  return Shown(std::move(out));
+}
 
 }  // namespace winnow::policy

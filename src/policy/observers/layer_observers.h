@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -20,14 +21,29 @@ enum class Reading {
 /// Requests of a method in a reading, by place; null where no part that is called looks.
 std::vector<ObserverRequestPtr> requests_of(const Method& method, const Asking& asking, Reading reading);
 
-/// Adds requests that are not there yet; nulls are left out.
-void add_requests(std::span<const ObserverRequestPtr> more, std::vector<ObserverRequestPtr>& to);
+/// Requests of some methods in one layer of a prompt: equal ones once.
+class LayerRequests {
+ public:
+  /// `requests` [method][place], null where no part looks.
+  explicit LayerRequests(std::span<const std::vector<ObserverRequestPtr>> requests);
+
+  std::span<const ObserverRequestPtr> different() const { return different_; }
+  /// The place of a method's request among the different ones, [place]; empty where no part looks.
+  std::span<const std::optional<std::size_t>> of_method(std::size_t method) const { return places_[method]; }
+  std::size_t methods() const { return places_.size(); }
+
+ private:
+  std::size_t add(const ObserverRequestPtr& request);
+
+  std::vector<ObserverRequestPtr> different_;
+  std::vector<std::vector<std::optional<std::size_t>>> places_;
+};
 
 /// All that methods look at in one layer of a prompt: an observer for each different request.
 class LayerObservers {
  public:
-  /// `requests` [method][place]
-  LayerObservers(const ObservedLayer& layer, std::span<const std::vector<ObserverRequestPtr>> requests);
+  /// `requests` outlives it.
+  LayerObservers(const ObservedLayer& layer, const LayerRequests& requests);
 
   void begin_layer(const ObservedLayer& layer);
   void end_layer(const EndedLayer& layer);
@@ -38,11 +54,8 @@ class LayerObservers {
   Shown shown_to(std::size_t method) const;
 
  private:
-  Observer* find(const ObserverRequest& request) const;
-
-  std::vector<ObserverRequestPtr> requests_;  ///< different ones
-  std::vector<std::unique_ptr<Observer>> observers_;
-  std::vector<std::vector<const Observer*>> shown_;  ///< [method][place]
+  const LayerRequests& requests_;
+  std::vector<std::unique_ptr<Observer>> observers_;  ///< of different requests
 };
 
 }  // namespace winnow::policy

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "base/start_thread.h"
-#include "engine/prefill.h"
+#include "engine/cache_bytes.h"
 
 namespace winnow::server {
 
