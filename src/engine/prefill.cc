@@ -68,7 +68,7 @@ std::vector<Token> Prefill::begin_branches(const ReadingInput& input, const Rank
     }
     branches_.emplace_back(session_, plan, plan_.past().tokens,
                            rankings.empty() ? std::span<const std::shared_ptr<Ranking>>() : rankings[i]);
-    branches_.back().put(std::move(prompt));
+    branches_.back().put(prompt);
   }
   if (rows.size() != as_size(plan_.rows())) throw std::logic_error("a prefill has other rows than its plan");
   return rows;

@@ -85,7 +85,7 @@ std::size_t PrefillBranch::plan_bytes(const model::Hparams& hparams, const Promp
   return most;
 }
 
-void PrefillBranch::put(std::vector<Token> prompt) {
+void PrefillBranch::put(const std::vector<Token>& prompt) {
   const auto& vocab = session_.model->impl().vocab;
   classes_.reserve(prompt.size());
   for (const Token token : prompt) classes_.push_back(vocab.class_of(token));

@@ -38,7 +38,7 @@ class PrefillBranch {
 
   int tokens() const { return plan_.prompt.size.tokens; }
   /// The prompt itself, before it comes to the first layer.
-  void put(std::vector<Token> prompt);
+  void put(const std::vector<Token>& prompt);
 
   /// The prompt comes to a layer. The first one of those that read the same keys has them.
   void begin_layer(int layer);
