@@ -35,15 +35,14 @@ std::string observed(const policy::Method& method) {
 }
 
 std::vector<PartInfo> parts_of(const policy::Method& method) {
-  const auto table = method.selection.over_all_heads ? method.selection.over_all_heads.text : "uniform";
   const auto text = [](const auto& part, const char* none) { return part ? part.text : std::string(none); };
   std::vector<PartInfo> out;
   if (method.calibration) out.push_back({"calibration", method.calibration->text});
   const std::vector<PartInfo> always{
       {"observe", observed(method)},
       {"score", text(method.selection.score, "none")},
-      {"budget over layers", text(method.selection.over_layers, table.c_str())},
-      {"budget over heads", text(method.selection.over_heads, table.c_str())},
+      {"budget over layers", text(method.selection.over_layers, "uniform")},
+      {"budget over heads", text(method.selection.over_heads, "uniform")},
       {"always kept", text(method.selection.always_kept, "none")},
       {"select", text(method.selection.select, "the best of each head")},
       {"merge", text(method.lanes.merge, "nothing")},

@@ -67,7 +67,7 @@ HeadBudgetPart measured_on_pieces(HeadBudgetPart spread, const DividePart& divid
 
 void keep_pieces(SelectionParts& selection) {
   const Pieces& pieces = *selection.pieces;
-  const bool each_head = pieces.per == Pieces::Per::head || selection.over_heads || selection.over_all_heads;
+  const bool each_head = pieces.per == Pieces::Per::head || selection.over_heads;
   selection.select = each_head ? by_head(pieces.divide) : by_layer(pieces.divide);
   if (selection.over_heads) selection.over_heads = measured_on_pieces(std::move(selection.over_heads), pieces.divide);
 }

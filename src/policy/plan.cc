@@ -48,43 +48,6 @@ AlwaysKept most_always_kept(const Method& method, int budget, std::span<const La
   return most;
 }
 
-/// That the numbers of over_all_heads are what it promises.
-void check_table(const Method& method, const std::vector<std::vector<int>>& table, int budget,
-                 std::span<const LayerPrompt> layers) {
-  const auto fail = [&](const std::string& what) {
-    throw std::logic_error(
-        fmt::format("{}: a budget of {} over all heads was spread as {}", method.name, budget, what));
-  };
-  if (table.size() != layers.size()) fail(fmt::format("{} layers, there are {}", table.size(), layers.size()));
-  std::int64_t sum = 0;
-  std::int64_t heads = 0;
-  for (std::size_t i = 0; i < layers.size(); ++i) {
-    const auto& prompt = layers[i];
-    const int least = method.selection.always_kept.call(prompt, budget).total();
-    if (static_cast<int>(table[i].size()) != prompt.kv_heads)
-      fail(fmt::format("{} heads of layer {}, it has {}", table[i].size(), i, prompt.kv_heads));
-    for (const int x : table[i]) {
-      if (x < least || x > prompt.tokens)
-        fail(fmt::format("{} entries of a head of layer {}, {} to {} are possible", x, i, least, prompt.tokens));
-      sum += x;
-    }
-    heads += prompt.kv_heads;
-  }
-  if (sum != heads * budget) fail(fmt::format("{} entries of {} heads", sum, heads));
-}
-
-std::vector<LayerBudget> spread_over_all_heads(const Method& method, int budget, std::span<const LayerPrompt> layers) {
-  auto table = method.selection.over_all_heads.call(budget, layers);
-  check_table(method, table, budget, layers);
-  std::vector<LayerBudget> out;
-  for (auto& heads : table) {
-    const int sum = std::accumulate(heads.begin(), heads.end(), 0);
-    const int mean = sum / static_cast<int>(heads.size());
-    out.push_back({mean, std::move(heads)});
-  }
-  return out;
-}
-
 std::vector<LayerBudget> uniform(int budget, std::size_t layers) { return {layers, LayerBudget{budget, {}}}; }
 
 /// Selected entries for each head, [H_kv].
@@ -170,7 +133,6 @@ std::vector<LayerBudget> spread_over_layers(const Method& method, int budget, st
   if (method.needs_budget() && (!fits || method.schedule != Schedule::once)) {
     for (const auto& prompt : layers) check_budget(method, budget, prompt);
   }
-  if (!fits && method.selection.over_all_heads) return spread_over_all_heads(method, budget, layers);
   if (fits || !method.selection.over_layers) return uniform(budget, layers.size());
   const auto budgets =
       method.selection.over_layers.call(budget, count, tokens, most_always_kept(method, budget, layers));

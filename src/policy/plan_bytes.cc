@@ -12,7 +12,7 @@ namespace {
 /// Of the head that keeps the most.
 std::size_t merge_bytes(const Method& method, const attention::Shape& shape, int tokens, int entries) {
   if (!method.lanes.merge_bytes) return 0;
-  const bool alike = !method.selection.over_heads && !method.selection.over_all_heads;
+  const bool alike = !method.selection.over_heads;
   const int longest = std::min(tokens, alike ? (entries + shape.kv_heads - 1) / shape.kv_heads : entries);
   return method.lanes.merge_bytes({tokens, shape.group(), shape.head_dim, shape.kv_heads}, longest);
 }

@@ -33,11 +33,6 @@ void check_budget_parts(const policy::Method& method) {
   const auto& selection = method.selection;
   if (selection.heads_of_all_layers && (!selection.over_heads || selection.over_layers))
     throw UsageError("heads_of_all_layers needs over_heads, and cannot be set together with over_layers");
-  if (!selection.over_all_heads) return;
-  if (selection.over_layers) throw UsageError("over_all_heads cannot be set together with over_layers");
-  if (selection.over_heads) throw UsageError("over_all_heads cannot be set together with over_heads");
-  if (method.one_set_per_layer)
-    throw UsageError("over_all_heads cannot be set where all heads of a layer keep one set");
 }
 
 /// spec := name [":" key "=" value {"," key "=" value}] | name "(" spec ")" [":" …]

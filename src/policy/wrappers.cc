@@ -25,7 +25,6 @@ namespace winnow::policy::wrappers {
 
 namespace {
 
-constexpr const char* kTable = "it gives each head of each layer a budget of its own";
 constexpr const char* kStages = "it chooses entries in two stages";
 constexpr const char* kOneSet = "it keeps one set for all heads of a layer";
 constexpr const char* kOneSetOfPieces = "its per=layer keeps one set for all heads of a layer";
@@ -64,8 +63,6 @@ Method with_pieces(const char* wrapper, const Method& inner, DividePart divide, 
   check(wrapper, inner);
   if (selection.pieces) refuse(wrapper, inner, fmt::format("it keeps {} already", selection.pieces->divide.text));
   if (selection.two_stages) refuse(wrapper, inner, kStages);
-  if (per == Pieces::Per::layer && selection.over_all_heads)
-    refuse(wrapper, inner, fmt::format("per=layer keeps one set for all heads, but {}", kTable));
   if (per == Pieces::Per::layer && selection.over_heads)
     refuse(wrapper, inner, "per=layer keeps one set for all heads, but these share the budget by need");
   Method out = inner;
@@ -101,7 +98,6 @@ Wrapper ada() {
           .apply = [](const Method& inner, const Options& options) {
             if (inner.one_set_per_layer) refuse("ada", inner, kOneSet);
             check("ada", inner);
-            if (inner.selection.over_all_heads) refuse("ada", inner, kTable);
             if (inner.selection.over_heads) refuse("ada", inner, "its heads share the budget by need already");
             if (inner.selection.pieces && inner.selection.pieces->per == Pieces::Per::layer)
               refuse("ada", inner, kOneSetOfPieces);
@@ -121,7 +117,6 @@ Wrapper pyramid() {
           .apply = [](const Method& inner, const Options& options) {
             if (inner.one_set_per_layer) refuse("pyramid", inner, "it keeps as much in every layer");
             check("pyramid", inner);
-            if (inner.selection.over_all_heads) refuse("pyramid", inner, kTable);
             if (inner.selection.heads_of_all_layers)
               refuse("pyramid", inner, "the heads of all its layers share the budget by need already");
             if (inner.selection.over_layers)

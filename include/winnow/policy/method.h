@@ -99,11 +99,6 @@ using LayerBudgetPart = Part<std::vector<int>(int budget, int layers, int tokens
 /// Selected (not always kept) entries for each head, [H_kv], from the mean and the scores; the sum is H_kv * mean
 /// exactly.
 using HeadBudgetPart = Part<std::vector<int>(const LayerView&, int mean, const Scores&, const AlwaysKept&)>;
-/// Entries of each KV head of each layer, [L][H_kv of the layer], always kept ones included, for methods that know them
-/// before anything has been read; `budget` is the mean per head. The sum is budget * all heads exactly. No number is
-/// below what is always kept at this budget, or above the prompt's tokens. Not called where the prompt fits into the
-/// budget.
-using AllHeadsBudgetPart = Part<std::vector<std::vector<int>>(int budget, std::span<const LayerPrompt>)>;
 /// Which entries each head keeps beside the always kept ones, ascending: `counts` of them, from one part for all heads,
 /// so that sets may be shared or joined.
 using SelectPart = Part<std::vector<std::vector<std::int32_t>>(const LayerView&, const Scores&,
@@ -217,10 +212,9 @@ struct SelectionParts {
   /// compressed later than a prompt is spread over those of each layer. If set, over_heads is, and over_layers is
   /// empty.
   bool heads_of_all_layers = false;
-  AllHeadsBudgetPart over_all_heads;  ///< if set, over_layers and over_heads are empty
-  SelectPart select;                  ///< empty: the best of each head
-  DrawPart draw;                      ///< empty: select fills all places
-  double drawn_share = 0;             ///< share of the selected places that draw fills
+  SelectPart select;       ///< empty: the best of each head
+  DrawPart draw;           ///< empty: select fills all places
+  double drawn_share = 0;  ///< share of the selected places that draw fills
   /// Bytes that select has in use at its peak, beside what it returns; empty: hardly any.
   std::function<std::size_t(const LayerPrompt&)> select_bytes;
   bool two_stages = false;       ///< select fills a part of the places by another score
