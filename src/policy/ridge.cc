@@ -13,7 +13,7 @@ namespace winnow::policy {
 
 namespace {
 
-constexpr std::size_t kRowsTogether = 256;    // whose products are summed in f32
+constexpr std::size_t kProductsTogether = 256;  // whose products are summed in f32
 constexpr std::size_t kInputsTogether = 128;  // of the right factor: what lies above the diagonal is left out by these
 
 }  // namespace
@@ -52,8 +52,8 @@ void Ridge::add(std::span<const float> rows, std::span<const float> targets) {
       for (std::size_t j = 0; j < inputs_; ++j) to[j] += y * x[j];
     }
   }
-  for (std::size_t first = 0; first < n; first += kRowsTogether) {
-    const std::size_t count = std::min(kRowsTogether, n - first);
+  for (std::size_t first = 0; first < n; first += kProductsTogether) {
+    const std::size_t count = std::min(kProductsTogether, n - first);
     add_products(std::span(moved).subspan(first * inputs_, count * inputs_), count);
   }
   rows_ += static_cast<double>(n);
