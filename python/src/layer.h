@@ -17,7 +17,7 @@ class Layer {
  public:
   using Attention = policy::Seen<attention::Observation>;
 
-  /// What a method looks at.
+  /// A layer as a method looks at it.
   struct Observers {
     std::optional<Attention> attention;        ///< by `observe`
     std::vector<policy::AddedObserver> named;  ///< by `observers`
@@ -33,7 +33,7 @@ class Layer {
   Cube values() const;
   /// [H_q][n]. Throws UsageError when the method observes nothing.
   Rows attention() const;
-  /// What an observer of the method has seen: an array, or a dict of several. Throws UsageError for another's name.
+  /// The result of an observer of the method: an array, or a dict of several. Throws UsageError for another's name.
   nb::object seen(const std::string& name) const;
 
  private:

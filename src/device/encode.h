@@ -41,7 +41,7 @@ struct RowPlace {
   WINNOW_DEVICE void put(const T& value) const {
     if (is_written) *reinterpret_cast<T*>(static_cast<unsigned char*>(rows) + element / 8 * sizeof(T)) = value;
   }
-  /// Of the block of 32 elements, by the first of its four lanes.
+  /// Scale of a block of 32 elements, by the first of its four lanes.
   WINNOW_DEVICE void put_scale(std::uint32_t bits) const {
     if (is_written && element % kQuantized == 0)
       static_cast<std::uint16_t*>(scales)[element / kQuantized] = static_cast<std::uint16_t>(bits);

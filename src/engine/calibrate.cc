@@ -51,7 +51,7 @@ class Fitting : public policy::Observer {
     }
   }
 
-  /// What they hold.
+  /// Bytes that they hold.
   static std::size_t bytes(const model::Hparams& hparams) {
     std::size_t out = 0;
     for (const auto& part : policy::registered_calibrations()) {

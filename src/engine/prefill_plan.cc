@@ -33,7 +33,7 @@ policy::LayerRequests requests_of(const PromptPass& prompt, const model::Hparams
   return policy::LayerRequests(out);
 }
 
-/// Those that have passages of a prompt read again.
+/// The requests that have passages of a prompt read again.
 std::vector<policy::ObserverRequestPtr> replays_of(const policy::LayerRequests& requests) {
   std::vector<policy::ObserverRequestPtr> out;
   for (const auto& request : requests.different()) {

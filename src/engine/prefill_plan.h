@@ -70,9 +70,9 @@ class PrefillPlan {
   const PastSize& past() const { return past_; }
   std::span<const Branch> branches() const { return branches_; }
   std::span<const Chunk> chunks() const { return chunks_; }
-  /// Of all chunks: of the text, then of each question with its passages.
+  /// Rows of all chunks: those of the text, then of each question with its passages.
   int rows() const { return rows_; }
-  /// Of the prompts alone, without passages.
+  /// Rows of the prompts alone, without passages.
   int prompt_rows() const;
   ElementType scratch_type() const { return scratch_type_; }
   /// Tokens of the longest prompt with its longest passage.

@@ -45,7 +45,7 @@ void PromptReading::begin_pass(const PrefillPlan& plan, const Rankings& rankings
                    rankings);
 }
 
-/// What the first pass is to fill.
+/// The rankings that the first pass is to fill.
 Rankings PromptReading::begin_rankings() const {
   const CountingScope counting(session_.account);
   Rankings out;

@@ -135,7 +135,7 @@ class DecodeStep {
 
   /// Merged entries of a piece with so many rows.
   int merged_of(int rows) const { return shape_.merged ? rows / 2 + 1 : 0; }
-  /// Of a query row, in its shape's lanes.
+  /// Places by which the queries of a row are shifted.
   int shift_of(int row) const { return shape_.shifted ? row * 700 - 900 : 0; }
 
   void add_piece(int row, int head, int count, int first, int stride) {

@@ -167,7 +167,7 @@ TEST_F(CalibrateTest, knows_the_mean_of_the_queries_before_rope) {
   }
 }
 
-/// Of what it is shown: rows, tokens with queries, scores, and layers that have ended.
+/// Counts of what it is shown: rows, tokens with queries, scores, and layers that have ended.
 class Counting : public policy::Calibrator {
  public:
   explicit Counting(const policy::CalibratedLayer& layer) : numbers_{static_cast<float>(layer.input_dim), 0, 0, 0, 0} {}

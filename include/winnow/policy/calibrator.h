@@ -32,7 +32,7 @@ class WINNOW_EXPORT Calibrator : public Observer {
  public:
   /// Scores of the entries of the passage that has ended, by `kvzip:normalize=plus`.
   virtual void see_scores(const Scores& scores);
-  /// What has been found. REQUIRES: some passages. Called once, when all have been seen.
+  /// Numbers that have been found. REQUIRES: some passages. Called once, when all have been seen.
   virtual std::vector<float> numbers() = 0;
   /// Share of the variance of the scores' logarithms that the numbers explain, where that is what they are for.
   /// REQUIRES: numbers() has been called.

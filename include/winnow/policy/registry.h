@@ -42,7 +42,7 @@ WINNOW_EXPORT const Registry& built_in();
 /// The built-in methods and the ones that were added.
 WINNOW_EXPORT std::shared_ptr<const Registry> registered();
 
-/// What `winnow calibrate` finds out: the calibrations of all registered methods, each name once.
+/// The calibrations of all registered methods, each name once: `winnow calibrate` finds them out.
 WINNOW_EXPORT std::vector<CalibrationPart> registered_calibrations();
 
 /// Adds a method for the whole process: from now on Spec::parse, list_methods and Session::load know it. May be called

@@ -76,7 +76,7 @@ class QueryFilters : public Calibrator {
     static const Rope rope;
     return rope;
   }
-  /// Of a query head: on the side of its mean.
+  /// The filter of a query head, on the side of its mean.
   std::vector<double> filter_of(int head) const {
     const auto mean = moments_.mean(head);
     auto products = moments_.covariance(head);
