@@ -56,7 +56,7 @@ struct Piece {
   Array<std::uint16_t> value_scales;
 };
 
-/// What is left of factors that are split in two, twice rounded. Of f16 the second part may be subnormal. The values of
+/// Rest of factors that are split in two, twice rounded. Of f16 the second part may be subnormal. The values of
 /// quantized rows are rounded to f16.
 inline reference::Rounding rounding_of(const StepShape& shape) {
   const bool coarse = shape.keys == Element::bf16 || shape.keys == Element::f32;

@@ -47,7 +47,7 @@ class Prompt {
 
  private:
   Prompt(const PromptShape& shape, std::mt19937 random);
-  /// What a query sees of keys or values.
+  /// Keys or values as a query sees them.
   std::vector<float> seen(int i, int head, const Encoded& past, const Encoded& rows) const;
 
   PromptShape shape_;

@@ -92,7 +92,7 @@ class Stored {
   }
   /// Row of the source of an entry.
   int source_row(int entry) const { return (rows_[z(entry)] - 5) * what_.step; }
-  /// What is stored for an entry, in double precision but for the turn's result.
+  /// Row that is stored for an entry, in double precision but for the turn's result.
   std::vector<float> row(int entry) const {
     const auto first = source_.values.begin() + std::ptrdiff_t{source_row(entry)} * what_.dim;
     std::vector<float> out(first, first + what_.dim);
@@ -140,7 +140,7 @@ double half_step(Element element, double value, double most) {
   }
 }
 
-/// What f32 adds to the largest element of a row that is turned, whose angles are sums of two.
+/// Error that f32 adds to the largest element of a row that is turned, whose angles are sums of two.
 constexpr double kTurned = 4e-7;
 
 class Store : public testing::TestWithParam<Storing> {};

@@ -30,7 +30,6 @@ class LayerRequests {
   std::span<const ObserverRequestPtr> different() const { return different_; }
   /// The place of a method's request among the different ones, [place]; empty where no part looks.
   std::span<const std::optional<std::size_t>> of_method(std::size_t method) const { return places_[method]; }
-  std::size_t methods() const { return places_.size(); }
 
  private:
   std::size_t add(const ObserverRequestPtr& request);

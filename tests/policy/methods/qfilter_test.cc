@@ -85,7 +85,7 @@ std::vector<double> first_singular_vector(Matrix rows) {
   return out;
 }
 
-/// Of a query head, with the sign by which the sum of the rows' products with it is above 0.
+/// Filter of a query head, with the sign by which the sum of the rows' products with it is above 0.
 std::vector<double> filter(const Matrix& rows) {
   auto out = first_singular_vector(rows);
   double sum = 0;
