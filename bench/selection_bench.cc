@@ -53,8 +53,9 @@ void plan(benchmark::State& state) {
   const policy::LayerCalibration none;
   const policy::LayerPrompt prompt{kTokens, shape.group(), shape.head_dim, shape.kv_heads};
   const policy::ObservedLayer site{.prompt = prompt, .shape = shape, .rope = rope, .calibration = none};
-  const std::vector<std::vector<policy::ObserverRequestPtr>> requests{
+  const std::vector<std::vector<policy::ObserverRequestPtr>> of_methods{
       policy::requests_of(method, {.prompt = prompt, .budget = budget, .first_layer = prompt}, policy::Reading::whole)};
+  const policy::LayerRequests requests(of_methods);
   const policy::LayerObservers observers(site, requests);
   std::vector<policy::Observer*> looking;
   observers.add_to(looking);
