@@ -66,8 +66,12 @@ PrefillBranch::PrefillBranch(Session::Impl& session, const PrefillPlan::Branch& 
     caches_.emplace_back(std::make_unique<Sequence>(cache.options, session.hparams, session.account, plan.prompt.size));
 }
 
-std::size_t PrefillBranch::bytes(const model::Hparams& hparams, const PromptPass& prompt) {
-  std::size_t out = as_size(prompt.size.tokens) * sizeof(TokenClass);
+std::size_t PrefillBranch::class_bytes(const PromptPass& prompt) {
+  return as_size(prompt.size.tokens) * sizeof(TokenClass);
+}
+
+std::size_t PrefillBranch::lane_bytes(const model::Hparams& hparams, const PromptPass& prompt) {
+  std::size_t out = 0;
   for (const auto& cache : prompt.caches) out += cache_bytes(cache.options, hparams, prompt.size);
   return out;
 }

@@ -31,8 +31,10 @@ class PrefillBranch {
   /// when a budget is too small for its method.
   PrefillBranch(Session::Impl& session, const PrefillPlan::Branch& plan, int past,
                 std::span<const std::shared_ptr<Ranking>> rankings);
-  /// Bytes that it has until the end, its caches among them.
-  static std::size_t bytes(const model::Hparams& hparams, const PromptPass& prompt);
+  /// Bytes of the lanes of its caches.
+  static std::size_t lane_bytes(const model::Hparams& hparams, const PromptPass& prompt);
+  /// Bytes of the classes of its tokens.
+  static std::size_t class_bytes(const PromptPass& prompt);
   /// Bytes of the largest plan by which lanes are filled; there is one at a time.
   static std::size_t plan_bytes(const model::Hparams& hparams, const PromptPass& prompt);
 

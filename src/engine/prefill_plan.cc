@@ -59,6 +59,12 @@ std::vector<CacheOptions> caches_of(const PassSizes& sizes) {
 
 }  // namespace
 
+void ReadingBytes::reach(std::size_t vectors_then, std::size_t facts_then) {
+  vectors = std::max(vectors, vectors_then);
+  facts = std::max(facts, facts_then);
+  rest = std::max(rest, vectors_then + facts_then);
+}
+
 PrefillPlan::PrefillPlan(const Session::Impl& session, PassSizes sizes)
     : text_(sizes.text),
       past_(sizes.past),
@@ -180,15 +186,18 @@ ReadingBytes PrefillPlan::bytes_of(const Session::Impl& session) const {
     most = {std::max(most.reading, bytes.reading), std::max(most.ending, bytes.ending),
             std::max(most.work, bytes.work)};
   }
-  std::size_t kept = 0;
+  std::size_t vectors =
+      as_size(rows_) * session.executor.row_bytes(prompt_rows()) + Prefill::scratch_bytes(session.hparams, *this);
+  std::size_t facts = most.reading + most.ending;
   std::size_t planned = 0;
   for (const auto& branch : branches_) {
-    kept += PrefillBranch::bytes(session.hparams, branch.prompt);
+    vectors += PrefillBranch::lane_bytes(session.hparams, branch.prompt);
+    facts += PrefillBranch::class_bytes(branch.prompt);
     planned = std::max(planned, PrefillBranch::plan_bytes(session.hparams, branch.prompt));
   }
-  return {most.work, as_size(rows_) * session.executor.row_bytes(prompt_rows()) +
-                         Prefill::scratch_bytes(session.hparams, *this) + most.reading + most.ending + planned + kept +
-                         past_.bytes};
+  ReadingBytes out{.work = most.work};
+  out.reach(vectors + past_.bytes, facts + planned);
+  return out;
 }
 
 }  // namespace winnow::engine

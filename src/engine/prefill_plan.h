@@ -33,12 +33,16 @@ struct PassSizes {
   PastSize past = {};
 };
 
-/// Bytes in use at a peak.
+/// The largest numbers of bytes in use at a time, by the memory that they are in.
 struct ReadingBytes {
-  std::size_t work = 0;  ///< work space for observing attention and for drafts, which the session keeps
-  std::size_t rest = 0;
+  std::size_t work = 0;     ///< work space for observing attention and for drafts, which the session keeps
+  std::size_t vectors = 0;  ///< hidden states, keys and values, which attention and the network read
+  std::size_t facts = 0;    ///< results of observers, scores and plans, which methods read: always the host's memory
+  std::size_t rest = 0;     ///< vectors and facts together; at most the sum, since their peaks may differ in time
 
   std::size_t all() const { return work + rest; }
+  /// Another moment: it has this many bytes besides the work space.
+  void reach(std::size_t vectors_then, std::size_t facts_then);
 };
 
 /// A pass of prompts through all layers: the chunks in which their rows pass, what methods look at, and how many bytes

@@ -142,10 +142,11 @@ ReadingBytes ReadingPlan::bytes_of(const Session::Impl& session) const {
     for (const auto& again : again_) more.add(branch.prompt, again, session.hparams);
   }
   const auto& second = second_->bytes();
-  return {std::max(first.work, second.work) + more.steps,
-          std::max({first.rest - more.unfilled + more.rankings + more.ranking,
-                    more.kept - more.unfilled + more.rankings + more.growth,
-                    more.kept - more.goes + more.rankings + second.rest})};
+  ReadingBytes out{.work = std::max(first.work, second.work) + more.steps};
+  out.reach(first.vectors - more.unfilled, first.facts + more.rankings + more.ranking);
+  out.reach(more.kept - more.unfilled + more.growth, more.rankings);
+  out.reach(more.kept - more.goes + second.vectors, more.rankings + second.facts);
+  return out;
 }
 
 std::int64_t ReadingPlan::rows() const {

@@ -85,6 +85,25 @@ TEST_F(SessionTest, one_pass_for_many_specs_equals_a_pass_for_each) {
   }
 }
 
+TEST_F(SessionTest, a_plan_tells_vectors_from_facts) {
+  constexpr int kTokens = 500;
+  Session session(model_, {1, Precision::automatic, 64});
+  const auto plan = [&](const char* spec) {
+    const auto keep = options_of(spec, "40");
+    return engine::ReadingPlan(session.impl(), kTokens, keep).bytes();
+  };
+  const auto& hparams = session.impl().hparams;
+  const auto sums = std::size_t{4} * kTokens * static_cast<std::size_t>(hparams.layer(0).n_head);
+  for (const char* spec : {"snapkv", "h2o", "lookahead(snapkv)", "kvzip:rank=model"}) {
+    const auto bytes = plan(spec);
+    EXPECT_GE(bytes.facts, sums) << spec;  // attention that each query head and key has got
+    EXPECT_LE(bytes.rest, bytes.vectors + bytes.facts) << spec;
+    EXPECT_GE(bytes.rest, std::max(bytes.vectors, bytes.facts)) << spec;
+  }
+  EXPECT_LT(plan("streaming-llm").facts, sums);  // looks at nothing
+  EXPECT_EQ(plan("streaming-llm").vectors, plan("snapkv").vectors);
+}
+
 TEST_F(SessionTest, prefills_that_take_turns_read_what_each_reads_alone) {
   const auto text = tokens(90);
   const std::vector<std::vector<Token>> questions = {tokens(40, 2), {}, tokens(7, 3)};
