@@ -74,7 +74,7 @@ bool Answering::is_end(Token token) const {
          std::find(stops.begin(), stops.end(), token) != stops.end();
 }
 
-/// A stop text needs a token after the least length to complete it, as in vLLM.
+/// As in vLLM, only a token after the minimum length can complete a stop text.
 bool Answering::completes_stop(Token token) {
   if (may_end()) return filter_.take(texts_.of(token));
   filter_.pass(texts_.of(token));

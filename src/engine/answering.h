@@ -16,43 +16,43 @@
 
 namespace winnow::engine {
 
-/// Throws UsageError for what cannot be, also with the vocabulary of this model.
+/// Throws UsageError for options that are invalid by themselves or for the vocabulary of this model.
 void check(const GenerateOptions& options, const Model& model);
 
-/// None: an answer has no thinking.
+/// Nullopt if answers have no thinking.
 std::optional<Thinking> thinking_of(const GenerateOptions& options, const Model& model);
 
-/// None: an answer may be anything. Throws UsageError for a text that is no grammar.
+/// Nullopt if the options have no grammar. Throws UsageError for a grammar that cannot be parsed.
 std::optional<Grammar> grammar_of(const GenerateOptions& options, const Model& model);
 
-/// What a token adds to an answer.
+/// A token of an answer and its bytes.
 struct NextToken {
   GeneratedToken token;
-  std::string bytes;  ///< that have become sure
+  std::string bytes;  ///< can be sent: no stop text can begin in them any more
 };
 
-/// An answer that is being generated: its sampler, what ends it, what there is of it.
+/// An answer that is being generated: its sampler, its stop conditions and its text so far.
 class Answering {
  public:
-  /// `prompt`: all tokens before the answer. `sequence` sets the seeds of several answers apart. `model` outlives it.
-  /// REQUIRES: check(options, model), grammar_of() both.
+  /// `prompt`: all tokens before the answer. `sequence` makes the seeds of several answers differ. `model` outlives it.
+  /// REQUIRES: check(options, model) and grammar_of() have not thrown.
   Answering(const Model& model, const GenerateOptions& options, std::optional<Grammar> grammar,
             std::span<const Token> prompt, int sequence);
 
-  /// Samples the next token from logits [n_vocab]. Returns it, or null when the answer has ended without it.
+  /// Samples the next token from logits [n_vocab]. Returns null if the answer has ended without a token.
   const NextToken* take(std::span<const float> logits, Sampler::Candidates& candidates);
   bool has_ended() const { return ended_; }
-  /// Steps of the grammar for the last token.
+  /// Steps that the grammar took for the last token.
   std::int64_t grammar_steps() const { return sampler_.grammar_steps(); }
   /// The last token that was sampled.
   Token last() const { return next_.token.chosen.id; }
   int generated() const { return static_cast<int>(generation_.tokens.size()); }
 
-  /// What there is of the answer, once; interrupted unless it has ended.
+  /// The answer so far, interrupted unless it has ended. May be called once.
   Generation finish();
 
  private:
-  /// An answer of the least length is there, so that what comes next may end it.
+  /// True if the answer has its minimum length.
   bool may_end() const { return generated() >= options_.min_tokens; }
   bool is_end(Token token) const;
   bool completes_stop(Token token);
@@ -64,7 +64,7 @@ class Answering {
   TokenTexts texts_;
   Sampler sampler_;
   StopFilter filter_;
-  std::vector<Token> ends_;  ///< tokens that may not come before options_.min_tokens have
+  std::vector<Token> ends_;  ///< tokens that are banned until options_.min_tokens
   NextToken next_;
   Generation generation_;
   bool ended_ = false;

@@ -30,7 +30,8 @@ std::size_t cache_bytes(const CacheOptions& options, const model::Hparams& hpara
   for (int layer = 0; layer < hparams.n_kv_layer; ++layer) {
     cache::LaneShape shape = lane_shape(options, hparams.layer(layer));
     const double evicted = shape.kv_heads * tokens - entries[layer];
-    shape.merged_entries = std::min(shape.merged_entries, evicted / std::max(1, entries[layer]));  // no more is left
+    shape.merged_entries =
+        std::min(shape.merged_entries, evicted / std::max(1, entries[layer]));  // only evicted entries can be merged
     bytes += as_size(entries[layer]) * entry_and_summary_bytes(shape);
   }
   return bytes;
@@ -46,7 +47,7 @@ namespace {
 
 constexpr int kMergedTogether = 8;  ///< merged entries of a lane whose memory is allocated together
 
-/// Bytes of the merged entries that lanes can gain when so many tokens come: each evicts one entry, which is merged.
+/// Bytes of the merged entries that lanes can gain in `more` tokens: each token evicts one entry, which is merged.
 std::size_t merged_bytes(const CacheOptions& options, const model::Hparams& hparams, int budget, int more) {
   std::size_t bytes = 0;
   for (int layer = 0; layer < hparams.n_kv_layer; ++layer) {
@@ -61,8 +62,8 @@ std::size_t merged_bytes(const CacheOptions& options, const model::Hparams& hpar
 
 }  // namespace
 
-/// Lanes grow by pages, all of a layer at once; those of a method that evicts while decoding end at its budget and its
-/// buffer.
+/// Lanes grow by blocks, all of a layer at once. Methods that evict while decoding grow up to their budget and buffer
+/// only.
 std::size_t growth_bytes(const CacheOptions& options, const model::Hparams& hparams, int tokens, int more) {
   if (more == 0) return 0;
   constexpr auto kPage = as_size(cache::LaneStorage::kPage);

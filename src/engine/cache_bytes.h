@@ -11,16 +11,16 @@
 /// Sizes of caches before they are filled.
 namespace winnow::engine {
 
-/// Entries that all heads of each layer keep together of such a prompt, [layer].
+/// Entries of all heads of each layer that such a prompt keeps, [layer].
 std::vector<int> layer_entries(const CacheOptions& options, const model::Hparams& hparams, const PromptSize& size);
 
-/// Bytes of what is kept of such a prompt, with its summaries.
+/// Bytes of the cache of such a prompt, summaries included.
 std::size_t cache_bytes(const CacheOptions& options, const model::Hparams& hparams, const PromptSize& size);
 
-/// Entries that a later prompt reads of one layer of what is kept of such a prompt, all heads together, at most.
+/// The most entries of one layer, over all heads, that a later prompt reads of the cache of such a prompt.
 std::size_t rows_kept(const CacheOptions& options, const model::Hparams& hparams, const PromptSize& size);
 
-/// Bytes by which a cache of `tokens` tokens can grow when so many more come.
+/// Bytes by which a cache of `tokens` tokens can grow while `more` tokens are appended.
 std::size_t growth_bytes(const CacheOptions& options, const model::Hparams& hparams, int tokens, int more);
 
 }  // namespace winnow::engine

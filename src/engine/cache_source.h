@@ -10,8 +10,8 @@
 
 namespace winnow::engine {
 
-/// What makes the cache of a request that is not a text: by quanta, so that others go on in between. It may throw what
-/// a prefill throws, which ends the request.
+/// Makes the cache of a request that has no text. It works by quanta, so that other requests go on in between. It may
+/// throw the errors of a prefill, which end the request.
 class CacheSource {
  public:
   CacheSource() = default;
@@ -21,24 +21,23 @@ class CacheSource {
 
   /// Tokens that the cache will have seen.
   virtual int tokens() const = 0;
-  /// The most bytes that it has in use until the cache is taken, with those of the cache.
+  /// The most bytes in use until the cache is taken, the cache included.
   virtual std::size_t bytes(const Session::Impl& session) const = 0;
-  /// Bytes of the cache, at most.
+  /// Upper bound of the cache's bytes.
   virtual std::size_t cache_bytes(const Session::Impl& session) const = 0;
 
   /// The session outlives it.
   virtual void begin(Session::Impl& session) = 0;
-  /// One quantum. Returns false when the cache is there.
+  /// Runs one quantum. Returns false when the cache is complete.
   virtual bool advance() = 0;
-  /// Whether nothing can be done until somebody else has done something, in another thread; that one then lets
-  /// Scheduler::advance() be called again.
+  /// True while it waits for another thread, which then has Scheduler::advance() called again.
   virtual bool is_waiting() const { return false; }
-  /// The share that is done, 0 … 1.
+  /// Fraction that is done, 0 … 1.
   virtual double done() const = 0;
 
-  /// What was made, once. REQUIRES: advance() has returned false.
+  /// The cache. May be called once. REQUIRES: advance() has returned false.
   virtual Cache take_cache() = 0;
-  /// [n_vocab] of the last token, where an answer is to follow.
+  /// Logits of the last token, [n_vocab]; empty if no answer can follow.
   virtual std::vector<float> take_logits() = 0;
 };
 

@@ -22,12 +22,12 @@ namespace winnow {
 
 namespace {
 
-/// About as long as the texts that KVzap's authors train with, so that the scores of all passages are alike: a softmax
-/// over more tokens gives each of them less.
+/// About the length of the texts that KVzap's authors train with. Passages of one length have comparable scores: a
+/// softmax over more tokens gives each of them less.
 constexpr int kPassage = 1024;
-constexpr int kLeast = 64;  ///< tokens of a passage
+constexpr int kLeast = 64;  ///< tokens of the shortest passage
 
-/// Which tokens of a text of `all` are read.
+/// Token ranges [first, end) that are read of a text of `all` tokens.
 std::vector<std::pair<int, int>> passages_of(int all, int most) {
   const int whole = std::min(all, most) / kPassage;
   std::vector<std::pair<int, int>> out;
@@ -51,7 +51,7 @@ class Fitting : public policy::Observer {
     }
   }
 
-  /// Bytes that they hold.
+  /// Bytes that the calibrators hold.
   static std::size_t bytes(const model::Hparams& hparams) {
     std::size_t out = 0;
     for (const auto& part : policy::registered_calibrations()) {
@@ -121,10 +121,10 @@ class Fitting : public policy::Observer {
   const model::Hparams& hparams_;
   std::vector<policy::CalibrationPart> parts_;
   std::vector<Calibrators> layers_;           ///< [layer without a window][part]
-  std::vector<policy::Calibrator*> reading_;  ///< of the layer that is being read
+  std::vector<policy::Calibrator*> reading_;  ///< calibrators of the layer that is being read
 };
 
-/// KVzip+ with hardly a budget, which shows all its scores.
+/// KVzip+ with a minimal budget; passes all its scores to the calibrators.
 CacheOptions watched(Fitting& fitting) {
   auto method = Spec::parse("kvzip:normalize=plus").method();
   method.selection.score.call = [score = method.selection.score.call, &fitting](const policy::LayerView& view,
@@ -141,7 +141,7 @@ CacheOptions watched(Fitting& fitting) {
   return out;
 }
 
-/// What comes before the text in such a prompt: that of a text's beginning, less the beginning itself.
+/// Tokens that the chat template puts before the text. Found by tokenizing the beginning of the text as a prompt.
 std::vector<Token> opening_of(const Model& model, const std::string& text, PromptFormat format) {
   constexpr std::size_t kBeginning = 1024;  // bytes
   Conversation conversation;

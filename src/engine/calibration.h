@@ -9,7 +9,7 @@
 #include "model/hparams.h"
 #include "winnow/policy/layer.h"
 
-/// What a model does on texts of its user, in a file: docs/file-formats.md.
+/// Facts about a model, measured on a text of its user. The file format is in docs/file-formats.md.
 namespace winnow::engine {
 
 inline constexpr cache::FileFormat kCalibrationFormat{
@@ -21,10 +21,10 @@ struct Calibration {
   std::vector<LayerCalibration> layers = {};  ///< [layers without a window]
 };
 
-/// Writes it with the model that it belongs to. Throws what the sink throws.
+/// Writes the calibration and its model's identity. Throws the sink's errors.
 void write_calibration(ByteSink& to, const Calibration& calibration, const ModelIdentity& model);
 
-/// Throws InputError when it is damaged or another model's.
+/// Throws InputError if the file is damaged or belongs to another model.
 Calibration read_calibration(const ByteSource& from, const ModelIdentity& model, const model::Hparams& hparams);
 
 }  // namespace winnow::engine

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From words to tokens: prompts and conversations.
+// Tokenization of prompts and conversations.
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
@@ -25,8 +25,8 @@ void check_length(const Model::Impl& model, std::size_t bytes) {
                   bytes, least, model.info.context, model.most_tokens));
 }
 
-/// Whether what is now before an answer's words is what led to it and what was thought. White space may differ: many
-/// templates put some before answers that are given to them, and leave it to the model otherwise.
+/// True if the text before an answer is the prompt that it answered, followed by its thinking. White space may differ:
+/// many templates write some before earlier answers and leave it to the model in a new one.
 bool goes_on(std::string_view before, std::string_view asked, std::string_view thought) {
   asked = asked.substr(0, asked.find_last_not_of(" \n\t") + 1);
   if (!before.starts_with(asked)) return false;
@@ -44,7 +44,7 @@ Prompt split(std::vector<Token> tokens, std::size_t at) {
   return out;
 }
 
-/// With a question that nothing has been said before.
+/// The prompt of the first question of a conversation.
 Prompt prompt_of(const Model::Impl& model, const Conversation& conversation, const std::string& question) {
   const auto wording = write(model, conversation.with_question(question), chat::Ending::answer);
   std::size_t at = wording.begin_of_last(wording.messages.size() - 1, question.size());
@@ -52,12 +52,12 @@ Prompt prompt_of(const Model::Impl& model, const Conversation& conversation, con
   return split(std::move(tokens), at);
 }
 
-/// Tokens that two lists begin with alike.
+/// Length of the common prefix.
 std::size_t common_beginning(std::span<const Token> a, std::span<const Token> b) {
   return as_size(std::ranges::mismatch(a, b).in1 - a.begin());
 }
 
-/// Prompts that begin with one text. Where the tokens at its end depend on the question, they go with the question.
+/// Prompts with a common text. Tokens at the end of the text that depend on the question become part of the question.
 Prompts join(std::vector<Prompt> prompts) {
   std::size_t size = prompts.front().text.size();
   for (const auto& prompt : prompts) size = std::min(size, common_beginning(prompts.front().text, prompt.text));
@@ -71,8 +71,8 @@ Prompts join(std::vector<Prompt> prompts) {
   return out;
 }
 
-/// The byte after an answer as it was read. None where the template writes otherwise what led to the answer, or the
-/// answer itself, than when it was the last message. `asked`: what led to it; `wording`: with the next question.
+/// The byte after an answer that was read. Nullopt if the template now renders the answer, or the prompt before it,
+/// differently than it did then. `asked`: the prompt of the answer; `wording`: the conversation with the next question.
 std::optional<std::size_t> end_of_answer(const Wording& asked, const Wording& wording, std::size_t answer) {
   const std::string& now = wording.text.text;
   const std::string_view content = wording.messages[answer].content;
@@ -81,14 +81,15 @@ std::optional<std::size_t> end_of_answer(const Wording& asked, const Wording& wo
   if (words.empty() && !thought.empty()) return std::nullopt;  // stopped before it said anything
   if (words.empty()) return now.starts_with(asked.text.text) ? std::optional(asked.text.text.size()) : std::nullopt;
   const std::size_t begin = wording.places[answer];
-  if (now.compare(begin, words.size(), words) != 0) return std::nullopt;  // only a part of it
+  if (now.compare(begin, words.size(), words) != 0) return std::nullopt;  // only a part of the answer is rendered
   if (!goes_on(std::string_view(now).substr(0, begin), asked.text.text, thought)) return std::nullopt;
   const std::string_view space = content.substr(as_size(words.data() + words.size() - content.data()));
   const std::size_t end = begin + words.size();
   return now.compare(end, space.size(), space) == 0 ? end + space.size() : end;
 }
 
-/// Stands for any question: the text before it has the same tokens for all that do not begin with white space.
+/// Placeholder for a question. The tokens before it are the same for every question that does not begin with white
+/// space.
 constexpr const char* kSomeQuestion = "Q";
 
 }  // namespace

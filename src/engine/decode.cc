@@ -58,7 +58,7 @@ std::vector<Watched> Stepper::place_probabilities(std::span<const StepRow> rows)
   }
   const auto bytes = as_size(floats) * sizeof(float);
   if (probabilities_.size() < bytes) {
-    probabilities_ = Buffer();  // first the old one
+    probabilities_ = Buffer();  // frees the old one before the new one is allocated
     probabilities_ = Buffer(account_, bytes + bytes / 2, "attention probabilities of a step");
   }
   return out;
@@ -66,13 +66,13 @@ std::vector<Watched> Stepper::place_probabilities(std::span<const StepRow> rows)
 
 namespace {
 
-/// The longest lane that a method may leave of a text in a layer, merged entries included.
+/// The longest lane that a method can keep of a text in a layer, merged entries included.
 int longest_lane(const CacheOptions& options, const model::Hparams& hparams, int layer, int text) {
   const auto& spec = hparams.layer(layer);
   if (spec.window > 0) return std::min(text, spec.window);
   const auto& method = options.spec.method();
   if (!method.evicts()) return text;
-  const auto kept = rows_kept(options, hparams, text);  // one head may have what all together keep
+  const auto kept = rows_kept(options, hparams, text);  // one head may hold the entries of all
   return static_cast<int>(std::min(kept, as_size(text)));
 }
 

@@ -16,7 +16,7 @@ namespace winnow::engine {
 
 namespace {
 
-constexpr int kPooledRows = 256;  ///< that are pooled together
+constexpr int kPooledRows = 256;  ///< rows that are pooled together
 
 std::size_t pooling_bytes(const model::Hparams& hparams) { return 3 * hidden_bytes(hparams, kPooledRows); }
 
@@ -24,7 +24,7 @@ std::size_t pooling_bytes(const model::Hparams& hparams) { return 3 * hidden_byt
 
 PooledRows::PooledRows(model::Pooling pooling, int width) : pooling_(pooling), vector_(as_size(width)) {}
 
-/// The sum has the direction of the mean.
+/// Sums up without dividing: the vector is normalised in the end.
 void PooledRows::add(std::span<const float> rows) {
   const std::size_t width = vector_.size();
   for (std::size_t first = 0; first < rows.size(); first += width) {

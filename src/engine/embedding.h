@@ -15,13 +15,13 @@
 
 namespace winnow::engine {
 
-/// The sum of some rows of a text on the way to their mean, or the last of them.
+/// Accumulates rows of a text: their sum, which is scaled to their mean, or the last one.
 class PooledRows {
  public:
   PooledRows(model::Pooling pooling, int width);
-  /// Takes rows in order, [rows][width].
+  /// Adds rows [rows][width], in order.
   void add(std::span<const float> rows);
-  /// The vector, of length 1; a vector of zeros stays as it is. Afterwards it is empty again.
+  /// Returns the vector, normalised to length 1 unless it is zero, and resets the accumulator.
   std::vector<float> take();
 
  private:
@@ -29,15 +29,15 @@ class PooledRows {
   std::vector<double> vector_;
 };
 
-/// Embeddings of texts, as a request among others: each text is read by itself, and its last hidden states, which the
-/// final norm has scaled, become one vector. Nothing is left of a text but that: the cache that the request ends with
-/// is that of the last text, with as little as a method keeps.
+/// Computes embeddings of texts as a request of the scheduler. Each text is read by itself, and its last hidden states,
+/// after the final norm, are pooled into one vector. The request ends with a small cache of the last text, which nobody
+/// reads.
 class EmbeddingSource : public CacheSource {
  public:
   using Told = std::function<void(std::vector<float>)>;
 
-  /// `tell` hears the vector of each text, in order, from within Scheduler::advance(). REQUIRES: at least one text,
-  /// none empty, tokens of the vocabulary.
+  /// `tell` receives the vector of each text, in order, from within Scheduler::advance(). REQUIRES: at least one text,
+  /// no empty text, tokens of the vocabulary.
   EmbeddingSource(std::vector<std::vector<Token>> texts, model::Pooling pooling, Told tell);
 
   int tokens() const override { return tokens_; }
@@ -49,7 +49,7 @@ class EmbeddingSource : public CacheSource {
   Cache take_cache() override { return std::move(*cache_); }
   std::vector<float> take_logits() override { return {}; }
 
-  /// How caches are kept that nobody asks for: the least that a method works with.
+  /// Options of the cache that the request ends with, as small as possible: nobody reads it.
   static CacheOptions keep();
 
  private:
@@ -65,11 +65,11 @@ class EmbeddingSource : public CacheSource {
   int tokens_ = 0;  ///< of all texts
   Session::Impl* session_ = nullptr;
   CacheOptions keep_ = keep();
-  std::size_t text_ = 0;  ///< that is being read
+  std::size_t text_ = 0;  ///< index of the text that is being read
   int before_ = 0;        ///< tokens of the texts that have been read
   std::optional<PromptReading> reading_;
-  bool has_passed_ = false;  ///< the text through all layers
-  int pooled_ = 0;           ///< of its rows
+  bool has_passed_ = false;  ///< the text has passed through all layers
+  int pooled_ = 0;           ///< rows of the text that are pooled
   std::optional<PooledRows> rows_;
   std::optional<Cache> cache_;
 };

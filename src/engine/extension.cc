@@ -16,7 +16,7 @@ bool passes_by_layers(const policy::Method& method, std::size_t tokens) {
 
 namespace {
 
-/// How all of so many tokens are kept in lanes like those of a cache.
+/// Options that keep all of these tokens in lanes like those of a cache.
 CacheOptions keeping_all(const CacheOptions& options, int tokens) {
   CacheOptions out = options;
   if (out.spec.method().needs_budget()) out.budget = Budget::parse(std::to_string(tokens));
@@ -51,7 +51,7 @@ bool Extension::advance_reading() {
   if (reading_->advance()) return true;
   logits_ = reading_->logits(0);
   Cache kept = std::move(reading_->take_caches(0).front());
-  reading_.reset();  // gives back its work space first
+  reading_.reset();  // frees its work space first
   sequence_.append(std::move(kept.impl()));
   appended_ = tokens_.size();
   return false;
@@ -62,7 +62,7 @@ double Extension::tokens_left() const {
   return static_cast<double>(tokens_.size() - appended_) - passed * static_cast<double>(tokens_.size());
 }
 
-/// While the tokens enter the lanes they are there twice.
+/// The tokens are stored twice while they enter the lanes.
 std::size_t extension_bytes(const Session::Impl& session, const CacheOptions& options, int tokens,
                             const PastSize& past) {
   if (!passes_by_layers(options.spec.method(), as_size(tokens))) return 0;

@@ -12,9 +12,9 @@
 
 namespace winnow::engine {
 
-/// Tokens that are appended to a sequence by quanta. Many of them pass through one layer after the other, as a prompt
-/// does, and enter the lanes in the end; few pass through all layers together, as do those of methods whose lanes or
-/// reads change with each token. Which way is taken depends on the tokens and the method alone.
+/// Appends tokens to a sequence, by quanta. Many tokens pass through one layer after the other, like a prompt, and
+/// enter the lanes in the end. Few tokens pass through all layers together, and so do all tokens of methods whose lanes
+/// or reads change with each token. The choice depends on the tokens and the method alone.
 class Extension {
  public:
   /// All outlive it. Throws MemoryError. REQUIRES: at least one token.
@@ -22,12 +22,12 @@ class Extension {
   Extension(const Extension&) = delete;
   Extension& operator=(const Extension&) = delete;
 
-  /// Reads one chunk through one layer, or some tokens through all of them. Returns false when all have been appended.
-  /// When it throws, the sequence has the tokens of the steps that are over.
+  /// Reads one chunk through one layer, or some tokens through all layers. Returns false when all tokens have been
+  /// appended. After an error the sequence has the tokens of the completed steps.
   bool advance();
-  /// Tokens that have still to be read; one that has passed half of the layers is half a token.
+  /// Number of tokens left to read; a token that has passed half of the layers counts as half.
   double tokens_left() const;
-  /// [n_vocab] of the last token. REQUIRES: advance() has returned false.
+  /// Logits of the last token, [n_vocab]. REQUIRES: advance() has returned false.
   std::vector<float> take_logits() { return std::move(logits_); }
 
  private:
@@ -42,11 +42,11 @@ class Extension {
   std::vector<float> logits_;
 };
 
-/// Whether so many tokens pass through one layer after the other.
+/// True if this number of tokens passes through one layer after the other.
 bool passes_by_layers(const policy::Method& method, std::size_t tokens);
 
-/// Bytes that appending `tokens` tokens has in use besides the lanes that it fills, at its peak; `past` is what a layer
-/// has before them.
+/// The most bytes that appending `tokens` tokens has in use besides the lanes that it fills. `past`: entries of a layer
+/// before them.
 std::size_t extension_bytes(const Session::Impl& session, const CacheOptions& options, int tokens,
                             const PastSize& past);
 

@@ -18,7 +18,7 @@ namespace winnow {
 
 namespace {
 
-/// Tokens of questions after a text that pass through all layers together, at most.
+/// The most tokens of a question that pass through all layers together.
 int rows_at_once(const CacheOptions& keep, std::span<const std::vector<Token>> questions) {
   const auto& method = keep.spec.method();
   std::size_t most = 1;
@@ -28,13 +28,13 @@ int rows_at_once(const CacheOptions& keep, std::span<const std::vector<Token>> q
   return method.changes_while_decoding() ? 1 : static_cast<int>(std::min(most, as_size(engine::kExtendRows)));
 }
 
-/// Reads a chunk of so many tokens, from the beginning, over and over where they are too few, and then `appended` more.
-/// Afterwards the session has the work space of attention that does not depend on what comes before.
+/// Reads a chunk of `chunk` tokens, repeating `tokens` if they are too few, and then appends `appended` more.
+/// Afterwards the session holds the part of attention's work space that does not depend on earlier tokens.
 void measure(Session& session, std::span<const Token> tokens, int chunk, int appended, Forecast& out) {
   std::vector<Token> sample;
   while (sample.size() < as_size(chunk)) sample.push_back(tokens[sample.size() % tokens.size()]);
   const CacheOptions full;
-  session.prefill(sample, std::span(&full, 1));  // the weights come into memory
+  session.prefill(sample, std::span(&full, 1));  // loads the weights into memory
   const auto begin = Clock::now();
   auto read = session.prefill(sample, std::span(&full, 1));
   out.measured_ms = ms_since(begin);
@@ -42,13 +42,13 @@ void measure(Session& session, std::span<const Token> tokens, int chunk, int app
   session.extend(read.caches.front(), std::vector<Token>(as_size(appended), sample.front()));
 }
 
-/// Gives the session the work space of products in such a reading.
+/// Allocates the session's work space for matrix products in such a reading.
 void reserve(Session::Impl& session, const engine::ReadingPlan& plan) {
   const auto pass = session.begin_pass(as_size(plan.first().prompt_rows()), plan.bytes().all());
   session.executor.reserve(pass, plan.chunk_sizes(), static_cast<int>(plan.rows()));
 }
 
-/// Bytes of weights that a pass of so many rows packs; those that are resident are there already.
+/// Bytes of weights that a pass of `rows` rows packs; 0 if packed weights are resident already.
 std::size_t packed_bytes(const Session::Impl& session, int rows) {
   return session.options.pack == Pack::resident ? 0 : session.executor.packed_bytes(rows);
 }
@@ -62,13 +62,13 @@ int longest(std::span<const std::vector<Token>> questions) {
 /// A text, and the questions about it.
 struct Asked {
   const CacheOptions& keep;
-  int text;                                       ///< tokens before
-  std::span<const std::vector<Token>> questions;  ///< that are appended
+  int text;                                       ///< tokens before the questions
+  std::span<const std::vector<Token>> questions;  ///< appended to the text, each to a copy of its cache
   int answer;
-  engine::PastSize past;  ///< of the text
+  engine::PastSize past;  ///< size of the text's cache
 };
 
-/// Bytes by which a text's cache grows while it is asked, with all that this takes.
+/// Bytes by which a text's cache grows while a question is read and answered, work space included.
 std::size_t asking_bytes(const Session::Impl& session, const Asked& asked) {
   const int question = longest(asked.questions);
   const int more = question + asked.answer;
@@ -85,7 +85,7 @@ std::int64_t sum(std::span<const std::vector<Token>> questions) {
   return out;
 }
 
-/// The same for each question that is read in a pass of its own.
+/// The same for each question that is read layer by layer.
 void reserve_questions(Session::Impl& session, const CacheOptions& keep,
                        std::span<const std::vector<Token>> questions) {
   for (const auto& question : questions) {
@@ -97,13 +97,14 @@ void reserve_questions(Session::Impl& session, const CacheOptions& keep,
   }
 }
 
-/// The session's bytes: held in any case, with the work space that stays after reading, and those that come and go.
+/// Peak of the session's bytes: those held throughout, with the work space that stays after reading, and temporary
+/// ones.
 std::size_t peak(const Session::Impl& session, const engine::ReadingBytes& reading, std::size_t packed,
                  std::size_t asking) {
   return session.account.held() + reading.work + std::max(reading.rest + packed, asking);
 }
 
-/// All of a text is read before anything is asked; each question but the last one has a copy of its cache.
+/// The text is read before the questions. Each question but the last one has a copy of its cache.
 std::size_t text_peak(Session::Impl& session, const engine::ReadingPlan& plan,
                       std::span<const std::vector<Token>> questions, const CacheOptions& keep, int answer) {
   reserve_questions(session, keep, questions);
@@ -116,7 +117,7 @@ std::size_t text_peak(Session::Impl& session, const engine::ReadingPlan& plan,
               copies * kept + asking_bytes(session, {keep, text, questions, answer, past}));
 }
 
-/// Each question is read together with the text, and what is kept of all is there at once.
+/// Each question is read together with the text, and the caches of all of them exist at once.
 std::size_t prompts_peak(Session::Impl& session, const engine::ReadingPlan& plan, const CacheOptions& keep,
                          int answer) {
   std::size_t kept = 0;

@@ -16,7 +16,7 @@ namespace winnow {
 
 namespace {
 
-/// A request that goes on after a cache, which is given back in the end.
+/// A request that continues a cache and gives it back in the end.
 Request request_of(Cache& cache, const std::vector<float>& logits, const GenerateOptions& options, int index,
                    const OnText& on_text, Generation& answer, std::exception_ptr& error) {
   Request out;
@@ -74,7 +74,7 @@ std::vector<Generation> generate(Session& session, std::span<Cache* const> cache
   engine::check(options, session.model());
   if (logits.size() != caches.size())
     throw UsageError(fmt::format("{} answers begin with the logits of {}", caches.size(), logits.size()));
-  for (const auto& one : logits) {  // before any cache is taken
+  for (const auto& one : logits) {  // checked before any cache is moved
     if (one.size() != as_size(vocabulary))
       throw UsageError(fmt::format("an answer begins with {} logits, not {}", one.size(), vocabulary));
   }
@@ -88,9 +88,9 @@ std::vector<Generation> generate(Session& session, std::span<Cache* const> cache
   }
   try {
     while (scheduler.advance() && !error) continue;
-    for (const auto id : ids) scheduler.cancel(id);  // after an error: all caches are given back
+    for (const auto id : ids) scheduler.cancel(id);  // after an error, gives all caches back
     scheduler.advance();
-  } catch (const Interrupted&) {  // the answers say so
+  } catch (const Interrupted&) {  // the answers are marked as interrupted
   }
   if (error) std::rethrow_exception(error);
   return answers;

@@ -12,30 +12,31 @@
 
 namespace winnow::engine {
 
-/// Tokens that may come next in an answer: a grammar (GBNF, from its rule `root`), and how far the answer has come. A
-/// token without text, such as a control token that is not preserved, never may. Copies share the rules.
+/// Tells which tokens may come next in an answer. It has a grammar (GBNF, from its rule `root`) and its state after the
+/// answer so far. A token without text, such as a control token that is not preserved, is never allowed. Copies share
+/// the rules.
 class Grammar {
  public:
-  /// `vocab` outlives the grammar. REQUIRES: the options have one. Throws UsageError for a text that is no grammar, for
-  /// triggers that are no patterns, and for a prefix that it does not begin with.
+  /// `vocab` outlives the grammar. REQUIRES: the options have a grammar. Throws UsageError for an invalid grammar, for
+  /// triggers that are not valid patterns, and for a prefix that the grammar does not allow.
   Grammar(const model::Vocab& vocab, const GenerateOptions& options);
 
-  /// Whether all tokens may come, since no trigger has come yet.
+  /// True while no trigger has come, so that all tokens are allowed.
   bool is_waiting() const { return trigger_.has_value(); }
-  /// A token is to be chosen: from here on, allows() and accept() may take kMostSteps.
+  /// Begins the choice of a token, for which allows() and accept() may take kMostSteps in total.
   void begin_token();
-  /// Steps since then.
+  /// Steps since begin_token().
   std::int64_t steps() const { return walk_.steps() - begun_; }
-  /// Half of them are gone.
+  /// True if more than half of kMostSteps are used up.
   bool is_impatient() const { return steps() > kMostSteps / 2; }
-  /// Whether a token may come as far as its first byte says.
+  /// True if the token's first byte is allowed.
   bool may_begin(Token token) const;
-  /// This and accept() throw UsageError when there are too many ways to read the answer.
+  /// allows() and accept() throw UsageError if there are too many ways to parse the answer.
   bool allows(Token token);
   /// REQUIRES: is_waiting(), or allows(token).
   void accept(Token token);
 
-  /// Some milliseconds.
+  /// Takes some milliseconds.
   static constexpr std::int64_t kMostSteps = 400'000;
 
  private:
@@ -43,7 +44,7 @@ class Grammar {
   TokenTexts texts_;
   EndOfSequence end_;
   GrammarWalk walk_;
-  std::optional<GrammarTrigger> trigger_;  ///< none: the grammar has begun
+  std::optional<GrammarTrigger> trigger_;  ///< nullopt once the grammar has begun
   std::int64_t begun_ = 0;
 };
 

@@ -16,7 +16,7 @@ using StateKind = GrammarState::Kind;
 
 constexpr std::size_t kMostStates = 1 << 20;
 
-/// Ranges whose characters have the same number of bytes.
+/// Ranges of characters with the same number of bytes in UTF-8.
 constexpr CharacterRange kLengthRanges[] = {
     {0, 0x7F}, {0x80, 0x7FF}, {0x800, 0xD7FF}, {0xE000, 0xFFFF}, {0x10000, kLastCharacter}};
 
@@ -85,7 +85,8 @@ GrammarBuilder::Part GrammarBuilder::character(const std::vector<CharacterRange>
   return out;
 }
 
-/// Characters of one length. Ranges of bytes go together where all bytes after one that differs are any.
+/// Adds a range of characters of one encoded length. Ranges of bytes are combined where all bytes after the first
+/// differing one may be any.
 void GrammarBuilder::add_range(const Part& to, char32_t first, char32_t last) {
   for (const char32_t low : {0x3F, 0xFFF, 0x3FFFF}) {
     if (first < 0x80 || (first & ~low) == (last & ~low)) break;
@@ -138,7 +139,7 @@ GrammarBuilder::Part GrammarBuilder::repeated(const Part& part, int least, std::
   return {begin, end};
 }
 
-/// The part becomes a rule, so that it is there once, whatever the numbers are.
+/// Makes the part a rule, so that it exists once whatever the numbers are.
 GrammarBuilder::Part GrammarBuilder::counted(const Part& part, int least, std::optional<int> most) {
   const auto rule = add_rule();
   define(rule, part);

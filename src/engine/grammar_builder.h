@@ -17,33 +17,33 @@ using CharacterRange = std::pair<char32_t, char32_t>;
 
 constexpr char32_t kLastCharacter = 0x10FFFF;
 
-/// Makes the states of a grammar's rules from their parts. Throws UsageError when they become too many.
+/// Builds the states of a grammar's rules. Throws UsageError if there are too many.
 class GrammarBuilder {
  public:
-  /// A piece of a rule: where it begins, and a fork without a way out, from which it goes on.
+  /// A fragment of a rule: its first state, and a fork without a successor to which the next fragment is attached.
   struct Part {
     std::int32_t begin;
     std::int32_t end;
   };
 
-  /// `begins` [rule]: the states that rules begin with.
+  /// `begins`: the first state of each rule, [rule].
   GrammarBuilder(std::vector<GrammarState>& states, std::vector<std::int32_t>& begins)
       : states_(states), begins_(begins) {}
 
-  /// A rule that has no states yet.
+  /// Adds a rule without states.
   std::int32_t add_rule();
-  /// The rule is this part.
+  /// Makes the part the rule's body.
   void define(std::int32_t rule, const Part& part);
 
   Part nothing();
   Part bytes(std::string_view all);
-  /// One character of these ranges. Surrogates are none.
+  /// One character of these ranges, surrogates excluded.
   Part character(const std::vector<CharacterRange>& ranges);
   Part call(std::int32_t rule);
   Part sequence(const Part& first, const Part& second);
   /// REQUIRES: at least one.
   Part any_of(const std::vector<Part>& all);
-  /// `most`: none is any number.
+  /// `most`: nullopt is unlimited.
   Part repeated(const Part& part, int least, std::optional<int> most);
 
  private:

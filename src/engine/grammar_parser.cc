@@ -59,7 +59,7 @@ class GbnfParser {
     throw UsageError(fmt::format("the grammar of {} bytes is not valid GBNF: line {}: {}", text_.size(), line, why));
   }
 
-  /// Spaces and comments, up to the end of the line.
+  /// Skips spaces and comments up to the end of the line.
   void skip_spaces() {
     while (peek() == ' ' || peek() == '\t' || peek() == '#') {
       at_ = peek() == '#' ? std::min(text_.find_first_of("\r\n", at_), text_.size()) : at_ + 1;
@@ -68,7 +68,7 @@ class GbnfParser {
   void skip_lines() {
     for (skip_spaces(); peek() == '\r' || peek() == '\n'; skip_spaces()) ++at_;
   }
-  /// A line's end is the end of a rule, but not within a group.
+  /// Skips white space. A line break ends a rule, but not within a group.
   void skip() { groups_ > 0 ? skip_lines() : skip_spaces(); }
 
   std::string name() {
@@ -113,7 +113,7 @@ class GbnfParser {
     return out;
   }
 
-  /// None: a sequence ends here.
+  /// Nullopt at the end of a sequence.
   std::optional<Part> element() {
     switch (peek()) {
       case '"':
@@ -178,7 +178,7 @@ class GbnfParser {
     return out;
   }
 
-  /// One character of a literal or class, maybe escaped.
+  /// One character of a literal or class, possibly escaped.
   char32_t character() {
     if (is_at_end()) fail("a text or class has no end");
     const auto byte = static_cast<unsigned char>(text_[at_++]);
@@ -229,7 +229,7 @@ class GbnfParser {
     return out;
   }
 
-  /// Repeats a part as the next characters say; false: they do not.
+  /// Applies a repetition operator to a part. Returns false if none follows.
   bool repeats(Part& part) {
     if (takes("*")) {
       part = builder_.repeated(part, 0, std::nullopt);

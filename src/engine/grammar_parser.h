@@ -8,7 +8,7 @@
 
 namespace winnow::engine {
 
-/// Reads GBNF and builds its rules. Returns the rule `root`. Throws UsageError, with the line, for what is no grammar.
+/// Parses GBNF and builds its rules. Returns the rule `root`. Throws UsageError with the line of a mistake.
 std::int32_t parse_grammar(std::string_view text, GrammarBuilder& builder);
 
 }  // namespace winnow::engine

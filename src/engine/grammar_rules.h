@@ -8,13 +8,13 @@
 
 namespace winnow::engine {
 
-/// One state of a grammar's rules. Characters are read byte by byte, as UTF-8.
+/// One state of a grammar's rules. Characters are parsed byte by byte, as UTF-8.
 struct GrammarState {
   enum class Kind : std::uint8_t {
     byte,  ///< reads a byte from `first` to `last`
     call,  ///< goes through the rule `other`
-    fork,  ///< goes on at `next`, or at `other`, without reading
-    end,   ///< of its rule
+    fork,  ///< continues at `next` or at `other` without reading a byte
+    end,   ///< ends its rule
   };
   static constexpr std::int32_t kNone = -1;
 
@@ -25,17 +25,17 @@ struct GrammarState {
   std::int32_t other = kNone;
 };
 
-/// A grammar in GBNF, llama.cpp's notation, without its tokens `<…>`. Immutable.
+/// A grammar in GBNF, llama.cpp's notation, without its token syntax `<…>`. Immutable.
 class GrammarRules {
  public:
-  /// Throws UsageError for a text that is no grammar with a rule `root`, or too large.
+  /// Throws UsageError for an invalid grammar, one without a rule `root`, or one that is too large.
   explicit GrammarRules(std::string_view text);
 
   const GrammarState& state(std::int32_t i) const { return states_[i]; }
   std::int32_t root() const { return root_; }
-  /// Rules, also those without a name.
+  /// Number of rules, unnamed ones included.
   std::size_t count() const { return begins_.size(); }
-  /// The state that a rule begins with.
+  /// First state of a rule.
   std::int32_t begin(std::int32_t rule) const { return begins_[rule]; }
 
  private:

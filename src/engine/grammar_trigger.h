@@ -12,23 +12,24 @@
 
 namespace winnow::engine {
 
-/// Waits for the text at which a lazy grammar begins. Copies share the patterns.
+/// Detects the text that starts a lazy grammar. Copies share the patterns.
 class GrammarTrigger {
  public:
-  /// Bytes at the end of an answer in which patterns are looked for: the time of a token must not grow with the answer.
+  /// Patterns are searched in the last bytes of an answer only, so that the time of a token does not grow with the
+  /// answer.
   static constexpr std::size_t kWindow = 256;
 
-  /// Throws UsageError for what is no regular expression.
+  /// Throws UsageError for an invalid regular expression.
   explicit GrammarTrigger(std::span<const std::string> patterns);
 
-  /// Takes bytes of an answer. Returns the text from where a pattern's first group begins, or the pattern; none while
-  /// there is none.
+  /// Takes bytes of an answer. Returns the text from the first non-empty group of a match on, or from the match itself
+  /// if it has none; nullopt if no pattern matches.
   std::optional<std::string> take(std::string_view bytes);
 
  private:
   std::shared_ptr<const std::vector<std::regex>> patterns_;
-  std::string last_ = " ";  ///< and a byte before them, which `^` looks at
-  bool is_cut_ = false;     ///< an answer has begun before these bytes
+  std::string last_ = " ";  ///< last bytes, and the byte before them, which `^` looks at
+  bool is_cut_ = false;     ///< the answer has more bytes before these
 };
 
 }  // namespace winnow::engine

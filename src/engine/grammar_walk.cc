@@ -130,7 +130,7 @@ void GrammarWalk::collect() {
   };
   keep(0);
   for (auto& item : tried_.front().items) item.frame = keep(item.frame);
-  for (std::size_t next = 0; next < order.size();) {  // which grows meanwhile
+  for (std::size_t next = 0; next < order.size();) {  // keep() appends to `order`
     for (auto& item : frames_[order[next++]].returns) item.frame = keep(item.frame);
   }
   std::vector<Frame> kept;

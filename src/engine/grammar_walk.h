@@ -13,27 +13,27 @@
 
 namespace winnow::engine {
 
-/// A place in a grammar, after some bytes of a text of its language, and all ways to read them at once. Ways that have
-/// called a rule at the same byte share a frame (Earley, 1970; Tomita's graph-structured stack), so that their number
-/// does not double with each byte. Texts that are tried at one place share the work for their common beginnings.
+/// A place in a grammar, after some bytes of a text of its language, with all ways to parse them at once. Ways that
+/// have called a rule at the same byte share a frame (Earley, 1970; Tomita's graph-structured stack), so that their
+/// number does not double with each byte. Texts that are tried at one place share the work for their common prefixes.
 class GrammarWalk {
  public:
   explicit GrammarWalk(std::shared_ptr<const GrammarRules> rules);
 
-  /// Whether the text may end here.
+  /// True if the text may end here.
   bool may_end() const { return tried_.front().may_end; }
-  /// Whether there is no way to read anything: only a grammar without a text begins so.
+  /// True if nothing can be parsed from here. Only a grammar of the empty language begins so.
   bool is_over() const { return is_dead(tried_.front()); }
-  /// Whether a byte may come next.
+  /// True if a byte may come next.
   bool may_begin(unsigned char byte) const { return first_[byte]; }
-  /// Whether these bytes may come next.
+  /// True if these bytes may come next.
   bool allows(std::string_view bytes) { return !is_dead(tried_[try_bytes(bytes)]); }
   /// REQUIRES: allows(bytes).
   void accept(std::string_view bytes);
 
-  /// States that were looked at since the walk began.
+  /// States visited since the walk began.
   std::int64_t steps() const { return steps_; }
-  /// allows() and accept() throw UsageError when steps() passes this.
+  /// allows() and accept() throw UsageError when steps() exceeds this.
   void set_limit(std::int64_t steps) { limit_ = steps; }
 
  private:
@@ -42,18 +42,18 @@ class GrammarWalk {
     std::int32_t state;
     std::int32_t frame;
   };
-  /// A rule that was called at some byte.
+  /// A call of a rule at some byte.
   struct Frame {
-    std::vector<Item> returns;  ///< where those that have called it go on
-    bool is_empty = false;      ///< it has ended at the byte where it began
+    std::vector<Item> returns;  ///< where its callers continue
+    bool is_empty = false;      ///< the rule can match the empty text
   };
   struct Place {
-    std::vector<Item> items;  ///< that read a byte
+    std::vector<Item> items;  ///< states that read a byte
     bool may_end = false;
-    std::vector<std::pair<unsigned char, std::size_t>> next = {};  ///< places that were tried from here
+    std::vector<std::pair<unsigned char, std::size_t>> next = {};  ///< places that were tried from here, by byte
   };
   struct Called {
-    std::int64_t place = -1;  ///< number of the place where a rule was called last
+    std::int64_t place = -1;  ///< number of the place where the rule was last called
     std::int32_t frame = 0;
   };
 
@@ -63,20 +63,20 @@ class GrammarWalk {
   void call(const GrammarState& state, std::int32_t frame);
   void end(std::int32_t frame, Place& place);
   void begin_place();
-  /// Follows all that reads no byte.
+  /// Follows all states that read no byte.
   void close(Place& place);
   Place read(unsigned char byte, const std::vector<Item>& items);
-  /// The place after these bytes, or the first dead one before.
+  /// Index of the place after these bytes, or of the first dead one on the way.
   std::size_t try_bytes(std::string_view bytes);
-  /// Leaves out the frames that nothing returns from.
+  /// Removes the frames that no state refers to.
   void collect();
   void find_first_bytes();
 
   std::shared_ptr<const GrammarRules> rules_;
-  std::vector<Place> tried_ = std::vector<Place>(1);  ///< the first one is where the walk is
+  std::vector<Place> tried_ = std::vector<Place>(1);  ///< the first one is the walk's current place
   std::bitset<256> first_;
-  std::vector<Frame> frames_ = std::vector<Frame>(1);  ///< the first is that of the whole text
-  std::size_t frames_kept_ = 1;                        ///< after the last collection
+  std::vector<Frame> frames_ = std::vector<Frame>(1);  ///< the first one is that of the rule `root`
+  std::size_t frames_kept_ = 1;                        ///< frames left by the last collect()
   std::int64_t steps_ = 0;
   std::int64_t limit_;
   // State of the place that is being made.

@@ -21,34 +21,34 @@ struct RowRange {
   int count = 0;
 };
 
-/// Rows [0, rows), at most so many at a time.
+/// Splits rows [0, rows) into chunks of at most `most` rows.
 std::vector<RowRange> chunks_of(int rows, int most);
 
-/// Bytes of the hidden states of so many rows.
+/// Bytes of the hidden states of `rows` rows.
 std::size_t hidden_bytes(const model::Hparams& hparams, std::size_t rows);
 
 /// The hidden states of some tokens on their way through the layers, [rows][n_embd] f32.
 class HiddenStates {
  public:
-  /// The tokens' embeddings. Throws MemoryError that names `purpose`.
+  /// Starts with the tokens' embeddings. Throws MemoryError that names `purpose`.
   HiddenStates(network::Executor& executor, const model::Hparams& hparams, MemoryAccount& account,
                std::span<const Token> tokens, const char* purpose);
 
   int rows() const { return rows_; }
   float* row(int i);
 
-  /// Rows from `first` on, one for each position, pass through a layer. Throws what the executor throws and what
+  /// Runs rows from `first` on, one for each position, through a layer. Throws errors of the executor and those that
   /// `attention` has kept.
   void run_layer(const network::Pass& pass, int layer, int first, std::span<const std::int32_t> positions,
                  TeamAttention& attention);
-  /// When all rows have passed through a layer: the next part of what they have left to do there. Returns false when
-  /// nothing is left.
+  /// Runs the next part of a layer's deferred work after all rows have passed through it. Returns false when nothing is
+  /// left.
   bool advance_layer(const network::Pass& pass, int layer);
-  /// Only these rows, ascending, go on.
+  /// Keeps only these rows, ascending.
   void keep(std::span<const int> rows);
   /// Logits of a row after the last layer, [n_vocab].
   std::vector<float> logits(int of);
-  /// Of several rows, [count][n_vocab].
+  /// Logits of several rows, [count][n_vocab].
   void logits(RowRange of, std::span<float> out);
   /// Rows after the last layer and the final norm, [count][n_embd].
   void last_states(RowRange of, std::span<float> out);
@@ -58,9 +58,9 @@ class HiddenStates {
   const model::Hparams& hparams_;
   MemoryAccount& account_;
   Buffer states_;
-  std::vector<Token> tokens_;  ///< where layers embed them, too
+  std::vector<Token> tokens_;  ///< for layers that embed tokens themselves
   int rows_;
-  std::optional<network::ExpertRows> later_;  ///< once a layer of the pass needs it
+  std::optional<network::ExpertRows> later_;  ///< deferred work of experts; created when a layer needs it
 };
 
 }  // namespace winnow::engine

@@ -8,7 +8,7 @@
 
 namespace winnow::engine {
 
-/// A set of numbers that is emptied at once, whatever its size was.
+/// A set of numbers that is cleared in constant time.
 class KeySet {
  public:
   void clear() {
@@ -16,7 +16,7 @@ class KeySet {
     count_ = 0;
   }
 
-  /// False when it was there.
+  /// Returns false if the key was already in the set.
   bool insert(std::uint64_t key) {
     if (2 * (count_ + 1) > slots_.size()) grow();
     Slot& slot = find(key);
@@ -29,7 +29,7 @@ class KeySet {
  private:
   struct Slot {
     std::uint64_t key = 0;
-    std::uint64_t epoch = 0;  ///< of an older one: the slot is free
+    std::uint64_t epoch = 0;  ///< an older epoch: the slot is free
   };
 
   Slot& find(std::uint64_t key) {

@@ -17,7 +17,7 @@ int end_of_sequence(std::span<const StepRow> rows, int row) {
 
 namespace {
 
-constexpr int kSums = 2;  ///< the place of sums over layers
+constexpr int kSums = 2;  ///< place of the sums over layers
 
 }  // namespace
 
@@ -45,9 +45,9 @@ LaneAttention::LaneAttention(attention::DecodeAttention& attention, const model:
   }
 }
 
-/// Each lane changes by itself, so the threads take heads in turn.
+/// Lanes are independent, so the threads take heads in turn.
 void LaneAttention::store(const Tensors& tensors, Worker worker) {
-  if (tensors.k == nullptr) return;  // the layer whose keys it reads has stored them
+  if (tensors.k == nullptr) return;  // the layer whose keys it shares has stored them
   const int heads = spec_of(tensors.layer).n_head_kv;
   int task = 0;
   for (int row = 0; row < tensors.rows;) {
@@ -68,8 +68,8 @@ void LaneAttention::begin(const Tensors& tensors) {
   to_step_.reset(static_cast<int>(stepping_.size()));
 }
 
-/// The step parts of the layer before run beside this layer's attention: nothing needs their results before the next
-/// step. Attention comes in many small pieces, which even out the few heads: on two threads the step parts of three
+/// Runs the step parts of the previous layer beside this layer's attention: nothing needs their results before the next
+/// step. Attention consists of many small tasks, which balance the few heads: on two threads the step parts of three
 /// heads would otherwise take as long as those of four.
 void LaneAttention::attend(const Tensors& tensors, Worker worker) {
   if (tensors.layer > 0) {
@@ -78,7 +78,7 @@ void LaneAttention::attend(const Tensors& tensors, Worker worker) {
   attention_.run(worker);
 }
 
-/// After the last layer no other attention follows that its step parts could run beside.
+/// After the last layer, no attention follows beside which its step parts could run.
 void LaneAttention::observe(const Tensors& tensors, Worker worker) {
   if (tensors.layer + 1 < hparams_.n_layer) return;
   for (std::size_t i = as_size(worker.index); i < stepping_.size(); i += as_size(worker.count))
@@ -115,7 +115,7 @@ void LaneAttention::predict(const Tensors& tensors, int row, int head) {
       policy::ScorePredictor(calibration, spec_of(tensors.layer).n_head_kv, tensors.width).score(head, input);
 }
 
-/// Of layers that share their keys the last two are kept while others run, see Hparams::kv_layer().
+/// Plans of the last two layers that share their keys are kept while other layers run, see Hparams::kv_layer().
 std::span<cache::AttendPlan> LaneAttention::plans_of(int kv_layer, int row) {
   const auto heads = as_size(most_heads_.kv);
   auto& plans = plans_[is_shared(kv_layer) ? as_size(hparams_.n_kv_layer - kv_layer) : 0];
@@ -138,7 +138,7 @@ void LaneAttention::plan(const Tensors& tensors, int row, int first_head, int en
   }
   for (int head = first_head; head < end_head; ++head) {
     auto& plan = plans[head];
-    // Where effective positions are ranks, the query has the last one.
+    // With ranks as effective positions, the query has the last rank.
     const bool ranked = lanes.is_unrotated(head) && lanes.shape().has_ranks();
     const std::int64_t shift = ranked ? static_cast<std::int64_t>(lanes.entries(head)) - 1 - position : 0;
     if (plan.empty()) plan.push_back({0, lanes.length(head), shift});
@@ -176,7 +176,7 @@ float* LaneAttention::probabilities_of(const Watched& watched, int place, int kv
   return probabilities_ + watched.first + at + static_cast<std::ptrdiff_t>(kv_head) * group * watched.stride;
 }
 
-/// What has not been read is no number, and nobody looks at its sum.
+/// Sums of entries that were not read are meaningless, and nobody reads them.
 void LaneAttention::add_probabilities(int reader, const Stepping& stepping) const {
   const Watched& watched = watched_[stepping.row];
   const auto& spec = spec_of(reader);

@@ -12,10 +12,10 @@
 
 namespace winnow::engine {
 
-/// Keeps all queries of the layer that a prompt is in, and what they attend to.
+/// Records all queries of the layer that a prompt is passing, and sums of their attention.
 class LayerRecord : public policy::Observer {
  public:
-  /// Makes room for a prompt of so many tokens. Throws MemoryError.
+  /// Allocates memory for a prompt of `tokens` tokens. Throws MemoryError.
   LayerRecord(const model::Hparams& hparams, MemoryAccount& account, int tokens);
   static std::size_t bytes(const model::Hparams& hparams, int tokens);
 
@@ -26,10 +26,10 @@ class LayerRecord : public policy::Observer {
   void see_rows(const policy::LayerRows& rows, Worker worker) override;
 
  protected:
-  std::span<const float> queries() { return queries_.as<float>(); }  ///< [N][H_q][d], rotated
-  std::span<const float> log_sums() const { return logsums_; }       ///< [N][H_q] logarithm of each sum of exp(logit)
-  const attention::Observation& sums() const { return sums_; }       ///< of the attention of all queries
-  const attention::Observation& diagonal() const { return diagonal_; }  ///< of each query at its own token
+  std::span<const float> queries() { return queries_.as<float>(); }     ///< [N][H_q][d], rotated
+  std::span<const float> log_sums() const { return logsums_; }          ///< [N][H_q], log of each sum of exp(logit)
+  const attention::Observation& sums() const { return sums_; }          ///< attention that each key gets of all queries
+  const attention::Observation& diagonal() const { return diagonal_; }  ///< attention of each query to its own token
 
  private:
   Buffer queries_;

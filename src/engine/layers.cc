@@ -92,7 +92,7 @@ cache::LaneShape lane_shape(const CacheOptions& options, const model::LayerSpec&
 
 namespace {
 
-/// Sums up what each(spec, bytes of an entry in all heads) gives over the layers with windows.
+/// Sums up each(spec, bytes of an entry in all heads) over the layers with windows.
 template <class Each>
 std::size_t over_windows(const CacheOptions& options, const model::Hparams& hparams, const Each& each) {
   std::size_t bytes = 0;
@@ -171,7 +171,7 @@ std::vector<policy::Terms> terms_of(const CacheOptions& options, const model::Hp
 
 namespace {
 
-/// That there is something to evict from, and room for the windows in a budget of bytes.
+/// Checks that a layer without a window exists, and that a budget in bytes is enough for the windows.
 void check_windows(const CacheOptions& options, const model::Hparams& hparams, int tokens) {
   if (!options.spec.method().needs_budget() || hparams.n_windowed() == 0) return;
   if (hparams.n_global == 0) {
@@ -188,7 +188,7 @@ void check_windows(const CacheOptions& options, const model::Hparams& hparams, i
   }
 }
 
-/// That keys and queries are turned only where that makes them what they would be at another position.
+/// Checks that rotating keys and queries moves them to other positions in this model.
 void check_turning(const CacheOptions& options, const model::Hparams& hparams) {
   const auto& method = options.spec.method();
   const bool turns = method.positions != policy::Positions::absolute || method.selection.turns;
@@ -199,7 +199,7 @@ void check_turning(const CacheOptions& options, const model::Hparams& hparams) {
                   method_label(options.spec.print()), hparams.architecture->name));
 }
 
-/// That a method chooses what is read by the query of each layer that reads it.
+/// Refuses methods that retrieve for models whose layers share keys: they choose entries for the query of one layer.
 void check_choosing(const CacheOptions& options, const model::Hparams& hparams) {
   if (!options.spec.method().retrieves || hparams.n_kv_layer == hparams.n_layer) return;
   throw UsageError(
@@ -207,12 +207,12 @@ void check_choosing(const CacheOptions& options, const model::Hparams& hparams) 
                   method_label(options.spec.print()), hparams.n_layer - hparams.n_kv_layer));
 }
 
-/// What a budget of bytes pays for before any entry: the windows, and the summary of the block that each lane is in.
+/// Bytes of a budget that are not for entries: the windows, and the summary of each lane's current block.
 std::size_t besides_entries(const CacheOptions& options, const model::Hparams& hparams, int tokens) {
   return window_bytes(options, hparams, tokens) + summary_bytes(options, hparams, 1);
 }
 
-/// That a budget of bytes is enough for the method, beside the windows: the method itself counts entries.
+/// Checks that a budget in bytes is enough for the method, beside the windows. The method itself counts entries.
 void check_bytes(const CacheOptions& options, const model::Hparams& hparams, int tokens) {
   const auto& method = options.spec.method();
   if (!method.needs_budget() || options.budget->unit() != Budget::Unit::bytes) return;

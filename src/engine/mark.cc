@@ -8,8 +8,8 @@ namespace winnow {
 
 namespace {
 
-/// Whether all that decoding does to the lanes is to append to them, and taking the last entries away undoes it: where
-/// effective positions are ranks, a lane that loses an entry un-rotates all its keys.
+/// True if decoding only appends to the lanes, so that removing the last entries undoes it. With ranks as effective
+/// positions, a lane that loses an entry un-rotates all its keys.
 bool only_appends(const policy::Method& method) {
   return !method.changes_while_decoding() && method.lanes.summary_rows == 0 &&
          method.positions == policy::Positions::absolute;
@@ -38,12 +38,12 @@ void Cache::go_back(CacheMark mark) {
     if (impl_->hparams().layer(layer).window > 0) continue;
     auto& lanes = impl_->lanes(layer);
     for (int head = 0; head < lanes.shape().kv_heads; ++head) drop_from(lanes, head, mark.tokens_seen);
-    lanes.reserve(0);  // frees what is not needed any more
+    lanes.reserve(0);  // frees unused memory
   }
   if (mark.windows) impl_->put_back(*mark.windows);
   impl_->seen = mark.tokens_seen;
   impl_->tokens.resize(as_size(mark.tokens_seen));
-  impl_->attended = -1;  // of a step that has not been
+  impl_->attended = -1;  // that step is undone
 }
 
 }  // namespace winnow

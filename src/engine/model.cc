@@ -33,7 +33,7 @@ std::size_t parameters(const model::ModelFile& file) {
   return out;
 }
 
-/// Of one token.
+/// Bytes of one token's key and value, in f16.
 std::size_t kv_bytes(const LayerInfo& layer) {
   return 2 * as_size(layer.n_head_kv) * cache::row_bytes(ElementType::f16, layer.head_dim);
 }
@@ -62,7 +62,7 @@ ModelInfo info_of(const model::ModelFile& file, const model::Hparams& h) {
   return info;
 }
 
-/// 64 contexts; no limit where the user has set the frequencies.
+/// 64 times the context; unlimited if the user has set the RoPE frequency base.
 std::size_t most_tokens(const model::Hparams& hparams, const ModelOptions& options) {
   constexpr double kContexts = 64;
   if (options.rope_freq_base > 0) return std::numeric_limits<std::size_t>::max();
@@ -120,7 +120,7 @@ std::shared_ptr<const Model> Model::load(const std::string& path, const ModelOpt
   auto impl =
       std::make_unique<Impl>(std::move(weights), model::Vocab(file), std::move(info), model::sampling_keys(file),
                              model::read_pooling(file), most, options.chat_template);
-  if (!options.chat_template.empty()) impl->chat_template();  // a mistake in it is told at once
+  if (!options.chat_template.empty()) impl->chat_template();  // reports mistakes in it at once
   return std::shared_ptr<const Model>(new Model(std::move(impl)));
 }
 

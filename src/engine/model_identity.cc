@@ -12,7 +12,7 @@ namespace winnow::engine {
 
 namespace {
 
-/// What stands for the heads of all layers where those of each layer follow, or they and each layer's window.
+/// Markers in the place of heads: the heads of each layer follow, or these with each layer's window.
 constexpr SavedHeads kHeadsDiffer{};
 constexpr SavedHeads kWindows{-1, -1, -1};
 
@@ -47,7 +47,7 @@ std::vector<SavedHeads> read_layers_heads(ByteCursor& from, std::int32_t layers,
   return out;
 }
 
-constexpr std::int32_t kMostHeads = 1 << 15;  ///< and dimensions of one: their products are numbers, too
+constexpr std::int32_t kMostHeads = 1 << 15;  ///< limit of each dimension, so that products do not overflow
 
 void check_heads(const SavedHeads& heads, const ByteCursor& from) {
   for (const auto number : {heads.kv_heads, heads.group, heads.head_dim}) {

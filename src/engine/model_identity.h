@@ -11,40 +11,40 @@
 
 namespace winnow::engine {
 
-/// Heads of one layer, as files have them.
+/// Heads of one layer, as files store them.
 struct SavedHeads {
   std::int32_t kv_heads = 0;
   std::int32_t group = 0;  ///< query heads of a KV head
   std::int32_t head_dim = 0;
-  std::int32_t window = 0;  ///< keys that a query sees; 0: all
+  std::int32_t window = 0;  ///< number of keys that a query sees; 0: all
 
   bool operator==(const SavedHeads&) const = default;
 };
 
-/// What tells a model from others.
+/// Identity of a model, to tell it from others.
 struct ModelIdentity {
   std::string name;
   std::string arch;
   std::uint64_t file = 0;         ///< hash of its bytes
-  std::uint64_t rope = 0;         ///< hash of the RoPE frequencies, which options can change
-  std::int32_t layers = 0;        ///< that have keys and values
-  std::vector<SavedHeads> heads;  ///< [layer], or one for all layers where they are equal
+  std::uint64_t rope = 0;         ///< hash of the RoPE frequencies; options can change them
+  std::int32_t layers = 0;        ///< layers with keys and values
+  std::vector<SavedHeads> heads;  ///< [layer], or a single one if all layers are equal
   std::int32_t vocabulary = 0;
 
   const SavedHeads& of_layer(int layer) const { return heads[heads.size() == 1 ? 0 : as_size(layer)]; }
-  /// The first layer without a window; where all have one, the first.
+  /// The first layer without a window, or layer 0 if all have one.
   int first_global() const;
-  /// Whether figures of what is kept are of this layer, too: not where a window says it.
+  /// True if statistics of entries include this layer. Layers with windows are left out, unless all have one.
   bool counts(int layer) const { return of_layer(first_global()).window > 0 || of_layer(layer).window == 0; }
   void write(ByteSink& to) const;
-  /// Throws InputError for what cannot be a model.
+  /// Throws InputError for data that cannot be a model's.
   static ModelIdentity read(ByteCursor& from);
   bool operator==(const ModelIdentity&) const = default;
 };
 
 ModelIdentity identity_of(const model::Hparams& hparams, std::uint64_t file_hash);
 
-/// That what was saved with a model is for this one. Throws InputError that begins with `what`.
+/// Checks that data saved with one model belongs to this one. Throws InputError that begins with `what`.
 void check_model(const ModelIdentity& saved, const ModelIdentity& model, const std::string& what);
 
 }  // namespace winnow::engine

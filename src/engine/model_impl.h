@@ -31,13 +31,13 @@ struct Model::Impl {
   model::Vocab vocab;
   ModelInfo info;
   model::SamplingKeys sampling;
-  model::Pooling pooling;    ///< of embeddings
-  std::size_t most_tokens;   ///< of a prompt: far beyond the model's context
-  std::string own_template;  ///< the source of a chat template in place of the file's; empty: there is none
-  /// Made when it is first used. Throws TemplateError for one of the user's.
+  model::Pooling pooling;    ///< for embeddings
+  std::size_t most_tokens;   ///< limit of a prompt, far beyond the model's context
+  std::string own_template;  ///< source of a chat template that replaces the file's; empty: none
+  /// Parsed on first use. Throws TemplateError for a template of the user.
   const chat::Template& chat_template() const;
   mutable std::once_flag hashed;
-  mutable std::uint64_t hash = 0;  ///< of the file, when it is asked for
+  mutable std::uint64_t hash = 0;  ///< of the file; computed on first use
 
  private:
   mutable std::mutex template_mutex_;

@@ -6,7 +6,7 @@
 
 namespace winnow::engine {
 
-/// The output projections of a model's layers, by the executor.
+/// Computes the output projections of a model's layers with the executor.
 class OutputProjection : public policy::OutputProjection {
  public:
   /// `executor` outlives it.

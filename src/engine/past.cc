@@ -10,7 +10,7 @@ namespace winnow::engine {
 
 namespace {
 
-/// Slots of a lane whose entries stand in positions [first, end), in their order.
+/// Slots of a lane with positions in [first, end), in order of position.
 std::vector<int> slots_within(const cache::LayerLanes& lanes, int head, std::int32_t first, std::int32_t end) {
   std::vector<int> out;
   for (int slot = 0; slot < lanes.length(head); ++slot) {
@@ -45,7 +45,7 @@ std::vector<cache::LanePiece> Past::pieces(int layer, int head) const {
   }
   const int slots = cache::slots_before(from, head, tokens_);
   const int entries = slots + from.merged_entries(head).of(0, slots).count();
-  // Where effective positions are ranks, the prompt's tokens have the ranks after the lane's.
+  // With ranks as effective positions, the prompt's tokens have the ranks after the lane's.
   const bool ranked = from.is_unrotated(head) && from.shape().has_ranks();
   from.pieces(head, {0, slots, ranked ? std::int64_t{entries} - tokens_ : 0}, out);
   return out;

@@ -9,10 +9,10 @@
 /// Element types that follow from the precision of a session.
 namespace winnow::engine {
 
-/// The type that factors of attention are rounded to.
+/// The type to which the factors of attention are rounded.
 attention::ComputeType compute_type_of(Precision precision);
 
-/// The type of a scratch: one that loses nothing which a lane would keep.
+/// The type of a scratch: it loses nothing that a lane would keep.
 ElementType scratch_type(Precision precision, std::span<const CacheOptions> caches);
 
 }  // namespace winnow::engine

@@ -36,7 +36,7 @@ Prefill::Prefill(Session::Impl& session, const PrefillPlan& plan, network::Pass 
 
 const model::Hparams& Prefill::hparams() const { return session_.hparams; }
 
-/// Layers whose keys others read stay, with their rows that are put aside.
+/// Scratches of layers whose keys other layers share exist at once, with the rows that are copied aside.
 std::size_t Prefill::scratch_bytes(const model::Hparams& hparams, const PrefillPlan& plan) {
   const auto bytes = [&](std::span<const cache::KvHeads> heads, int rows) {
     return cache::LayerScratch::bytes(plan.scratch_type(), heads, rows);
@@ -86,7 +86,7 @@ bool Prefill::advance() {
   return next_ < plan_.chunks().size() || end_layer();
 }
 
-/// Also after the last chunk, so that a layer without experts costs no turn.
+/// Called right after the last chunk, so that a layer without experts costs no extra turn.
 bool Prefill::end_layer() {
   if (hidden_.advance_layer(pass_, layer_)) return true;
   next_ = 0;
@@ -140,7 +140,7 @@ void Prefill::run(const Chunk& chunk) {
 
 double Prefill::done() const { return static_cast<double>(rows_done_) / (hidden_.rows() * hparams().n_layer); }
 
-/// The observers of all prompts look on while the text passes.
+/// Chunks of the text are seen by the observers of all prompts.
 Watching Prefill::watching(const Chunk& chunk) const {
   Watching out;
   if (chunk.replay) {

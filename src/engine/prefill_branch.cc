@@ -30,7 +30,7 @@ void add_scores(const policy::Scores& scores, int first, Ranking& to) {
   ++to.layers;
 }
 
-/// The plan of a layer whose heads are those from `first` on.
+/// The plan of a layer whose heads begin at `first` in the ranking.
 cache::KeepPlan plan_by(const Ranking& ranking, int first, const policy::SequenceLayer& layer,
                         const policy::LayerView& view) {
   policy::Scores scores(view.shape.kv_heads, view.tokens());
@@ -42,7 +42,7 @@ cache::KeepPlan plan_by(const Ranking& ranking, int first, const policy::Sequenc
   return policy::plan(layer.method(), view, layer.terms().budget, budget, scores);
 }
 
-/// The layer's first head, of the heads of layers without a window that are ranked together.
+/// Index of the layer's first head among the heads that are ranked together.
 int first_head(const model::Hparams& hparams, int layer) {
   int heads = 0;
   for (int l = 0; l < layer; ++l) {

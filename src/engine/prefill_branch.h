@@ -14,39 +14,39 @@
 
 namespace winnow::engine {
 
-/// The entries of a prompt in all layers without a window, ranked together.
+/// Scores of a prompt's entries in all layers without a window, to rank them together.
 struct Ranking {
   Ranking(const model::Hparams& hparams, int tokens);
   static std::size_t bytes(const model::Hparams& hparams, int tokens);
 
   policy::Scores scores;          ///< [KV heads of all layers, layer by layer][n]
-  int layers = 0;                 ///< whose scores are there
-  std::vector<int> entries = {};  ///< what each head keeps; empty: not known yet
+  int layers = 0;                 ///< layers that have added their scores
+  std::vector<int> entries = {};  ///< number of entries that each head keeps; empty: not known yet
 };
 
-/// One prompt of a prefill: the caches that it fills, and what their methods look at while it passes.
+/// One prompt of a prefill: its caches and the observers of their methods.
 class PrefillBranch {
  public:
-  /// `rankings` [cache] where one is made or followed, or empty. `session` and `plan` outlive it. Throws UsageError
-  /// when a budget is too small for its method.
+  /// `rankings`: [cache], or empty; set where a ranking is filled or followed. `session` and `plan` outlive it. Throws
+  /// UsageError if a budget is too small for its method.
   PrefillBranch(Session::Impl& session, const PrefillPlan::Branch& plan, int past,
                 std::span<const std::shared_ptr<Ranking>> rankings);
   /// Bytes of the lanes of its caches.
   static std::size_t lane_bytes(const model::Hparams& hparams, const PromptPass& prompt);
-  /// Bytes of the classes of its tokens.
+  /// Bytes of its tokens' classes.
   static std::size_t class_bytes(const PromptPass& prompt);
-  /// Bytes of the largest plan by which lanes are filled; there is one at a time.
+  /// Bytes of the largest KeepPlan; one exists at a time.
   static std::size_t plan_bytes(const model::Hparams& hparams, const PromptPass& prompt);
 
   int tokens() const { return plan_.prompt.size.tokens; }
-  /// The prompt itself, before it comes to the first layer.
+  /// Sets the prompt's tokens, before the first layer.
   void put(const std::vector<Token>& prompt);
 
-  /// The prompt comes to a layer. The first one of those that read the same keys has them.
+  /// Begins a layer. Observers are created by the first of the layers that read the same keys.
   void begin_layer(int layer);
   void add_observers(int kv_layer, std::vector<policy::Observer*>& out) const;
   policy::Observer* observer_of_replay(int kv_layer, std::size_t replay) const;
-  /// The prompt has passed through all layers that read the same keys: fills the lanes of all caches. Throws
+  /// Fills the lanes of all caches when the prompt has passed through all layers that read the same keys. Throws
   /// MemoryError and Interrupted.
   void compress(int kv_layer, const cache::LayerScratch& scratch);
 
@@ -60,11 +60,11 @@ class PrefillBranch {
 
   Session::Impl& session_;
   const PrefillPlan::Branch& plan_;
-  int past_;                           ///< tokens that come before the prompt
+  int past_;                           ///< number of tokens before the prompt
   CountedVector<TokenClass> classes_;  ///< [tokens]
   std::vector<Cache> caches_;
   std::vector<std::shared_ptr<Ranking>> rankings_;   ///< [cache] or empty
-  std::map<int, policy::LayerObservers> observers_;  ///< by the layer whose keys are read
+  std::map<int, policy::LayerObservers> observers_;  ///< by the layer that stores the keys
 };
 
 }  // namespace winnow::engine

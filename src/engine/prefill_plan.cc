@@ -17,7 +17,7 @@ namespace winnow::engine {
 
 namespace {
 
-/// Requests of the caches' methods in a layer of a kind.
+/// Requests of the caches' methods for one kind of layer.
 policy::LayerRequests requests_of(const PromptPass& prompt, const model::Hparams& hparams, const model::LayerSpec& spec,
                                   int past) {
   const auto& first = hparams.layer(first_global(hparams));
@@ -33,7 +33,7 @@ policy::LayerRequests requests_of(const PromptPass& prompt, const model::Hparams
   return policy::LayerRequests(out);
 }
 
-/// The requests that have passages of a prompt read again.
+/// The requests that need a replay.
 std::vector<policy::ObserverRequestPtr> replays_of(const policy::LayerRequests& requests) {
   std::vector<policy::ObserverRequestPtr> out;
   for (const auto& request : requests.different()) {
@@ -119,7 +119,7 @@ void PrefillPlan::add_passages(std::size_t branch, const Session::Impl& session)
 
 namespace {
 
-/// The first layer of each kind, without those that have windows: nothing looks at these.
+/// The first layer of each kind without a window. Layers with windows are not observed.
 std::vector<int> observed_layers(const model::Hparams& hparams) {
   std::vector<int> out;
   for (std::size_t kind = 0; kind < hparams.kinds.size(); ++kind) {
@@ -130,7 +130,7 @@ std::vector<int> observed_layers(const model::Hparams& hparams) {
   return out;
 }
 
-/// Adds the statistics that attention records for a branch, of the prompt itself or of what is read again.
+/// Adds the column statistics that attention records for a branch, in the prompt itself or in a replay.
 void add_columns(const PrefillPlan::Branch& branch, int kind, std::optional<std::size_t> replay,
                  std::vector<attention::ObservedPrompt>& out) {
   const auto add = [&](const policy::ObserverRequest& request) {
@@ -144,7 +144,7 @@ void add_columns(const PrefillPlan::Branch& branch, int kind, std::optional<std:
 
 }  // namespace
 
-/// The work space in which a layer's attention is observed, at the chunk that needs the most.
+/// Work space for observing a layer's attention, for the chunk that needs the most.
 std::size_t PrefillPlan::work_bytes(int layer, const Session::Impl& session) const {
   const auto shape = shape_of(session.hparams, layer);
   const auto type = compute_type_of(session.options.precision);

@@ -22,7 +22,8 @@ bool operator==(const Prefix& a, const Prefix& b) {
          std::ranges::equal(a.text, b.text);
 }
 
-/// Texts of other lengths are told apart without a look at them: a conversation is looked up stage by stage.
+/// Compares lengths first, so that texts of different lengths are not compared token by token: a conversation is looked
+/// up stage by stage.
 bool operator<(const Prefix& a, const Prefix& b) {
   const auto lengths = [](const Prefix& prefix) { return std::pair(prefix.text.size(), prefix.ends.size()); };
   if (lengths(a) != lengths(b)) return lengths(a) < lengths(b);

@@ -13,10 +13,10 @@
 
 namespace winnow::engine {
 
-/// What a compressed text depends on, within one session.
+/// Key of a compressed text within one session.
 struct Prefix {
-  std::string_view owner;             ///< owner_of() it
-  std::span<const std::size_t> ends;  ///< of its stages, the last is that of the text
+  std::string_view owner;             ///< result of owner_of()
+  std::span<const std::size_t> ends;  ///< ends of its stages; the last one is the end of the text
   std::span<const Token> text;
 };
 
@@ -26,8 +26,8 @@ std::string owner_of(const CacheOptions& options, std::size_t asked, const std::
 bool operator==(const Prefix& a, const Prefix& b);
 bool operator<(const Prefix& a, const Prefix& b);
 
-/// Texts that have been read and compressed, for requests that begin with the same one. They are never changed. When
-/// there is no room for another one, those that have not been used for the longest time are dropped.
+/// Cache of compressed texts, for requests that begin with the same text. Entries never change. The least recently used
+/// ones are dropped when there is no room.
 class Prefixes {
  public:
   struct Entry {
@@ -37,15 +37,15 @@ class Prefixes {
 
   explicit Prefixes(std::size_t memory) : memory_(memory) {}
 
-  /// Whether a text of so many bytes can be stored at all.
+  /// True if a text of `bytes` bytes can be stored at all.
   bool has_room(std::size_t bytes) const { return bytes <= memory_; }
-  /// Null: there is none. What it returns is valid until the next put().
+  /// Returns null if there is none. The result is valid until the next put().
   const Entry* find(const Prefix& prefix);
   bool has(const Prefix& prefix) const { return entries_.contains(prefix); }
-  /// Stores a copy, where there is memory for it.
+  /// Stores a copy if there is memory for it.
   void put(const Prefix& prefix, const Cache& cache, std::span<const float> logits);
 
-  /// Differs from what it was when other texts are stored than then.
+  /// Changes whenever the set of stored texts changes.
   std::uint64_t generation() const { return generation_; }
   int entries() const { return static_cast<int>(entries_.size()); }
   std::size_t held() const { return held_; }
@@ -62,7 +62,7 @@ class Prefixes {
           text(prefix.text.begin(), prefix.text.end()) {}
     Prefix view() const { return {owner, ends, text}; }
   };
-  /// Keys are found without copies of their texts.
+  /// Comparison of keys without copies of their texts.
   struct Less {
     using is_transparent = void;
     static const Prefix& view(const Prefix& prefix) { return prefix; }

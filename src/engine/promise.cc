@@ -58,7 +58,7 @@ void TextPlan::add(Stage stage, const Session::Impl& session) {
     appended_ += added.tokens();
     rows_ += as_size(added.tokens()) * as_size(most_heads(hparams).kv);
   }
-  // A stage is put after the others a layer at a time: twice what is kept is more than that.
+  // Stages are joined layer by layer; twice the cache is an upper bound of that.
   const std::size_t joining = is_later ? 2 * kept(session, 0) : 0;
   reading_ = std::max({reading_, before + read, joining});
 }
@@ -74,22 +74,22 @@ PastSize TextPlan::past(const Session::Impl& session) const {
 
 namespace {
 
-/// Bytes of one answer. The logits of one with a grammar may have to wait for their turn.
+/// Bytes of one answer. An answer with a grammar may hold a second row of logits while it waits for its turn.
 std::size_t answer_bytes(const GenerateOptions& options, const Session::Impl& session) {
   const int rows = options.grammar.empty() ? 1 : 2;
   const std::size_t logprobs = options.logprobs > 0 ? logprob_bytes(options.max_tokens, options.logprobs) : 0;
   return logits_bytes(session, rows) + logprobs;
 }
 
-/// Tokens that come after those of the cache, as many as positions can count.
+/// Tokens after those of the cache, limited to the range of positions.
 int tokens_to_come(const Request& request, int tokens) {
   const auto more = static_cast<std::int64_t>(request.question.size()) + request.generate.max_tokens;
   constexpr std::int64_t kMost = 1 << 30;
   return static_cast<int>(std::min(more, kMost - std::min<std::int64_t>(tokens, kMost)));
 }
 
-/// Bytes of a cache of which `held` is there when the answer has ended, and `asking` besides while the question is
-/// read: that is once for all answers.
+/// Bytes of a request's answers. `held`: bytes of a cache when its answer has ended. `asking`: additional bytes while
+/// the question is read, once for all answers.
 std::size_t answering_bytes(const Request& request, std::size_t held, std::size_t asking,
                             const Session::Impl& session) {
   return std::max(held + asking, as_size(request.answers) * (held + answer_bytes(request.generate, session)));

@@ -16,58 +16,58 @@ namespace winnow::engine {
 /// Rows of a text whose logits are computed together.
 inline constexpr int kScoredRows = 64;
 
-/// A text in stages: how each is read, and how many bytes that takes.
+/// Plan for a text in stages: how each stage is read, and how many bytes that takes.
 class TextPlan {
  public:
   struct Part {
     Stage stage;
-    std::optional<ReadingPlan> reading;  ///< none: its tokens are appended to those before
+    std::optional<ReadingPlan> reading;  ///< nullopt: its tokens are only appended
   };
 
-  /// Throws UsageError when the budget is too small for the method. REQUIRES: a request with a text.
+  /// Throws UsageError if the budget is too small for the method. REQUIRES: a request with a text.
   TextPlan(const Request& request, const Session::Impl& session);
 
   const std::vector<Part>& parts() const { return parts_; }
-  /// The most that reading takes.
+  /// The most bytes that reading takes.
   std::size_t reading() const { return reading_; }
-  /// Bytes of what is kept, when `more` tokens have come after the text.
+  /// Bytes of the cache after the text and `more` tokens.
   std::size_t kept(const Session::Impl& session, int more) const;
-  /// Size of what is kept.
+  /// Size of the cache, as the past of later tokens.
   PastSize past(const Session::Impl& session) const;
 
  private:
   void add(Stage stage, const Session::Impl& session);
-  /// Plans a part, and returns what reading it takes besides the lanes of those before it.
+  /// Plans a part. Returns the bytes that reading it takes besides the lanes of earlier parts.
   std::size_t plan(Part& part, const Session::Impl& session) const;
 
   CacheOptions options_;  ///< of the first stage
   std::vector<Part> parts_;
   int tokens_ = 0;
-  std::size_t lanes_ = 0;  ///< bytes of the stages that are compressed
-  int appended_ = 0;       ///< tokens of the others
-  std::size_t rows_ = 0;   ///< of a layer, all heads together
+  std::size_t lanes_ = 0;  ///< bytes of the compressed stages
+  int appended_ = 0;       ///< tokens of the appended stages
+  std::size_t rows_ = 0;   ///< entries of a layer, all heads together
   std::size_t reading_ = 0;
 };
 
 /// The most bytes that a request has in use.
 struct Promise {
-  std::size_t reading = 0;    ///< while its text is read
-  std::size_t answering = 0;  ///< from then on
+  std::size_t reading = 0;    ///< while its text is being read
+  std::size_t answering = 0;  ///< afterwards
 
   std::size_t most() const { return std::max(reading, answering); }
 };
 
-/// Bytes that a request takes when its cache is there.
+/// Bytes that a request takes once its cache exists.
 std::size_t answering_bytes(const Request& request, const Sequence& cache, const Session::Impl& session);
 
-/// How a request is read, and what it is promised.
+/// Plan of a request: how its text is read, and its promise.
 struct RequestPlan {
-  /// Throws UsageError when the budget is too small for the method.
+  /// Throws UsageError if the budget is too small for the method.
   RequestPlan(const Request& request, const Session::Impl& session);
-  /// The same for a request that differs by the number of tokens that it generates.
+  /// The promise for the same request with another number of tokens to generate.
   Promise promise_for(const Request& request, const Session::Impl& session) const;
 
-  std::optional<TextPlan> text;  ///< none where a request goes on after a cache, or something else makes its cache
+  std::optional<TextPlan> text;  ///< nullopt if the request brings a cache or a source of one
   Promise promise;
 };
 

@@ -31,7 +31,7 @@ void PromptAttention::store(const Tensors& tensors, Worker worker) {
   for (auto* const observer : watching_.observers) {
     if (observer->needs().inputs) observer->see_inputs({first_, tensors.rows, tensors.width, tensors.input}, worker);
   }
-  if (tensors.k == nullptr) return;  // the scratch has what another layer has stored
+  if (tensors.k == nullptr) return;  // another layer has stored them in the scratch
   const auto width = static_cast<std::ptrdiff_t>(scratch_.kv_heads()) * scratch_.head_dim();
   for (int row = worker.index; row < tensors.rows; row += worker.count)
     scratch_.store(first_ + row, tensors.k + row * width, tensors.v + row * width);

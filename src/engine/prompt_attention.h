@@ -12,17 +12,17 @@
 
 namespace winnow::engine {
 
-/// Who looks on while rows pass through a layer, and which keys the attention is recorded to.
+/// Observers of a chunk, and the keys to which attention is recorded.
 struct Watching {
   std::vector<policy::Observer*> observers = {};
   attention::KeyRange recorded = {};
 };
 
-/// Some rows of a prompt at one layer: K and V go to the scratch, and the queries read the scratch up to themselves,
-/// after what the layer keeps of the text before.
+/// Attention of a chunk of a prompt in one layer. K and V are stored in the scratch. Each query reads the scratch up to
+/// its own row, after the layer's entries of the text before.
 class PromptAttention : public TeamAttention {
  public:
-  /// The rows are those from row `first` of the scratch on. `past` is null where nothing comes before the prompt.
+  /// The chunk begins at row `first` of the scratch. `past` is null if nothing comes before the prompt.
   PromptAttention(attention::PrefillAttention& attention, const attention::Shape& shape, cache::LayerScratch& scratch,
                   int first, Watching watching, const cache::PastRows* past);
   ~PromptAttention() override { attention_.record_logsums(nullptr); }
@@ -43,7 +43,7 @@ class PromptAttention : public TeamAttention {
   Watching watching_;
   std::vector<attention::Observation*> columns_;
   const cache::PastRows* past_;
-  std::vector<float> row_scales_;  ///< of the rows, where statistics ask for it; else empty
+  std::vector<float> row_scales_;  ///< [rows], if statistics need them; else empty
 };
 
 }  // namespace winnow::engine

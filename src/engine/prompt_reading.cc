@@ -45,7 +45,7 @@ void PromptReading::begin_pass(const PrefillPlan& plan, const Rankings& rankings
                    rankings);
 }
 
-/// The rankings that the first pass is to fill.
+/// Rankings for the first pass to fill.
 Rankings PromptReading::begin_rankings() const {
   const CountingScope counting(session_.account);
   Rankings out;
@@ -92,7 +92,7 @@ void PromptReading::end_first_pass() {
   prefill_.reset();
 }
 
-/// The next token of the draft that is in work. Returns false when all drafts are there.
+/// Generates the next token of the current draft. Returns false when all drafts are complete.
 bool PromptReading::draft() {
   const auto again = plan_.again();
   const std::size_t prompt = drafts_done_ / again.size();

@@ -12,28 +12,28 @@
 
 namespace winnow::engine {
 
-/// Reads prompts by quanta, as a plan says: the only way in which prompts are read.
+/// Reads prompts by quanta, as a plan says. All prompts are read by it.
 class PromptReading {
  public:
-  /// The session outlives it. Throws MemoryError where the machine has less than the plan needs.
+  /// The session outlives it. Throws MemoryError if the machine has less memory than the plan needs.
   PromptReading(Session::Impl& session, ReadingPlan plan, const ReadingInput& input);
   PromptReading(const PromptReading&) = delete;
   PromptReading& operator=(const PromptReading&) = delete;
   ~PromptReading() = default;
 
-  /// One chunk passes through one layer, or one token of a draft is generated. Returns false when there is no more to
-  /// do. Throws MemoryError and Interrupted.
+  /// Runs one chunk through one layer, or generates one token of a draft. Returns false when all is done. Throws
+  /// MemoryError and Interrupted.
   bool advance();
-  /// The share of all passes that is done.
+  /// Fraction of all passes that is done.
   double done() const;
-  /// A prompt's caches as they are now, in no order, with those of drafters.
+  /// A prompt's caches so far, those of drafters included, in no particular order.
   std::vector<const Cache*> caches(std::size_t prompt) const;
-  /// As those of Prefill.
+  /// As in Prefill.
   std::vector<Cache> take_caches(std::size_t prompt);
   std::vector<float> logits(std::size_t prompt) { return prefill_->logits(prompt); }
   void text_logits(RowRange tokens, std::span<float> out) { prefill_->text_logits(tokens, out); }
   void text_states(RowRange tokens, std::span<float> out) { prefill_->text_states(tokens, out); }
-  /// Reads all that is left.
+  /// Runs to the end.
   std::vector<Prefilled> run();
 
  private:
@@ -54,12 +54,12 @@ class PromptReading {
   std::function<void(double)> progress_;
   Rankings rankings_;  ///< of the first pass
   Drafts drafts_;
-  std::optional<PrefillPlan> second_;                    ///< with these
-  std::optional<Prefill> prefill_;                       ///< none while drafts are generated
-  std::vector<std::vector<std::optional<Cache>>> kept_;  ///< [prompt][cache] by the first pass, when it is over
-  std::vector<std::vector<float>> logits_;               ///< [prompt][n_vocab] what a draft begins with
-  std::vector<float> next_;                              ///< [n_vocab] what the one in work goes on with
-  std::size_t drafts_done_ = 0;                          ///< prompt by prompt, of caches of the second pass
+  std::optional<PrefillPlan> second_;                    ///< plan of the second pass, with these drafts
+  std::optional<Prefill> prefill_;                       ///< nullopt while drafts are generated
+  std::vector<std::vector<std::optional<Cache>>> kept_;  ///< [prompt][cache], of the first pass after its end
+  std::vector<std::vector<float>> logits_;               ///< [prompt][n_vocab], for the first token of a draft
+  std::vector<float> next_;                              ///< [n_vocab], for the next token of the current draft
+  std::size_t drafts_done_ = 0;                          ///< counted prompt by prompt, over caches of the second pass
 };
 
 }  // namespace winnow::engine

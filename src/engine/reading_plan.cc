@@ -28,12 +28,12 @@ bool evicts(const CacheOptions& options, const model::Hparams& hparams, int toke
   return options.spec.method().evicts() && tokens > budget_entries(options, hparams, tokens);
 }
 
-/// A text that nothing comes before is a question itself, and not told from one.
+/// A question without a text before it is treated as the text.
 PromptSize prompt_size(const ReadingSizes& sizes, int question) {
   return {sizes.text + question, question == 0 ? sizes.asked : sizes.text > 0 ? question : 0};
 }
 
-/// A cache that keeps all of each prompt needs one pass.
+/// A cache that keeps all entries of each prompt needs one pass.
 std::vector<ReadingPlan::Again> again_of(const ReadingSizes& sizes, std::span<const CacheOptions> caches,
                                          const model::Hparams& hparams) {
   std::vector<ReadingPlan::Again> out;
@@ -46,7 +46,7 @@ std::vector<ReadingPlan::Again> again_of(const ReadingSizes& sizes, std::span<co
   return out;
 }
 
-/// A cache with a draft is filled for its drafter first; one whose entries of all layers are ranked together is not.
+/// In the first pass a cache with a draft is that of its drafter, and one that ranks all layers together is not filled.
 PassSizes first_pass(const ReadingSizes& sizes, std::span<const CacheOptions> caches,
                      std::span<const ReadingPlan::Again> again, const model::Hparams& hparams) {
   PassSizes out{.text = sizes.text, .prompts = {}, .past = sizes.past.value_or(PastSize{})};
@@ -65,7 +65,7 @@ PassSizes first_pass(const ReadingSizes& sizes, std::span<const CacheOptions> ca
   return out;
 }
 
-/// Drafts are not known yet: they are taken to be as long as they can be, no two alike.
+/// Drafts are not known yet. Placeholders have the maximum length, and no two are equal.
 PassSizes second_pass(const PrefillPlan& first, std::span<const CacheOptions> caches,
                       std::span<const ReadingPlan::Again> again) {
   PassSizes out{.text = first.text(), .prompts = {}};
@@ -103,15 +103,15 @@ PrefillPlan ReadingPlan::second(const Session::Impl& session, const Drafts& draf
 
 namespace {
 
-/// Bytes that are there besides those of the passes themselves.
+/// Bytes besides those of the passes themselves.
 struct Between {
-  std::size_t kept = 0;      ///< by the first pass
-  std::size_t goes = 0;      ///< of it, before the second
-  std::size_t unfilled = 0;  ///< lanes that a pass which ranks has none of
-  std::size_t growth = 0;    ///< of one drafter's cache, while it drafts
-  std::size_t steps = 0;     ///< work space of its steps, which the session keeps
+  std::size_t kept = 0;      ///< lanes of the first pass
+  std::size_t goes = 0;      ///< those of them that are freed before the second pass
+  std::size_t unfilled = 0;  ///< lanes that a ranking pass does not fill
+  std::size_t growth = 0;    ///< growth of one drafter's cache while it drafts
+  std::size_t steps = 0;     ///< work space of its steps; the session keeps it
   std::size_t rankings = 0;
-  std::size_t ranking = 0;  ///< work space of making one of them
+  std::size_t ranking = 0;  ///< work space for making one ranking
 
   void add(const PromptPass& prompt, const ReadingPlan::Again& again, const model::Hparams& hparams) {
     const int tokens = prompt.size.tokens;

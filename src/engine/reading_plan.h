@@ -12,44 +12,45 @@
 
 namespace winnow::engine {
 
-/// Prompts that begin alike, by their sizes.
+/// Sizes of prompts with a common beginning.
 struct ReadingSizes {
-  int text = 0;                       ///< tokens that all prompts begin with
-  std::vector<int> questions = {0};   ///< tokens after it, of a prompt each
-  int asked = 0;                      ///< of a text without questions, the last tokens that are one; 0: not known
-  std::optional<PastSize> past = {};  ///< set: the prompts come after that, and are read in one pass
+  int text = 0;                       ///< tokens of the common beginning
+  std::vector<int> questions = {0};   ///< tokens after it, one for each prompt
+  int asked = 0;                      ///< last tokens of a text without questions that are the question; 0: not known
+  std::optional<PastSize> past = {};  ///< text before the prompts, which are then read in one pass
 };
 
 /// [prompt][cache of the second pass]
 using Drafts = std::vector<std::vector<std::vector<Token>>>;
 
-/// How prompts are read. One pass fills most caches. Two are needed by methods with a draft (policy::Draft), and where
-/// the entries of all layers are ranked together (SelectionParts::heads_of_all_layers): what the first pass has kept
-/// for a drafter generates the draft and goes, rankings stay, and the second pass fills these caches.
+/// Plan for reading prompts. One pass fills most caches. Two passes are needed for methods with a draft
+/// (policy::Draft), and for methods that rank the entries of all layers together (SelectionParts::heads_of_all_layers).
+/// In the first pass a drafter's cache is filled, generates the draft and is freed, and rankings are collected. The
+/// second pass fills the caches of these methods.
 class ReadingPlan {
  public:
   /// A cache that the second pass fills.
   struct Again {
     std::size_t cache = 0;
-    int drafted = 0;  ///< tokens of the draft, at most; 0: there is none, entries of all layers are ranked together
+    int drafted = 0;  ///< the most tokens of the draft; 0: no draft, entries of all layers are ranked together
   };
 
-  /// Throws UsageError when a budget is too small for its method, and for a method without the calibration it needs.
+  /// Throws UsageError if a budget is too small for its method, or a calibration that a method needs is missing.
   ReadingPlan(const Session::Impl& session, const ReadingSizes& sizes, std::span<const CacheOptions> caches);
-  /// One prompt without questions, which is kept in one way.
+  /// One prompt without questions, for one cache.
   ReadingPlan(const Session::Impl& session, int tokens, const CacheOptions& keep);
 
   const PrefillPlan& first() const { return first_; }
   bool has_second() const { return second_.has_value(); }
-  /// The second pass, when the drafts are known. REQUIRES: has_second()
+  /// The second pass with these drafts. REQUIRES: has_second().
   PrefillPlan second(const Session::Impl& session, const Drafts& drafts) const;
   std::span<const Again> again() const { return again_; }
 
-  /// The most that is in use at a time.
+  /// The most bytes in use at a time.
   const ReadingBytes& bytes() const { return bytes_; }
-  /// Rows that pass through all layers, each time that they do; of drafts, where none ends early.
+  /// Rows that pass through all layers, counted in each pass; drafts have their full length.
   std::int64_t rows() const;
-  /// Rows of chunks, without repeats, ascending.
+  /// Distinct sizes of chunks in rows, ascending.
   std::vector<int> chunk_sizes() const;
 
  private:
@@ -57,7 +58,7 @@ class ReadingPlan {
 
   std::vector<Again> again_;
   PrefillPlan first_;
-  std::optional<PrefillPlan> second_;  ///< with drafts of any tokens
+  std::optional<PrefillPlan> second_;  ///< with placeholder drafts
   ReadingBytes bytes_;
 };
 

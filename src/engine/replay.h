@@ -7,14 +7,14 @@
 #include "model/vocab.h"
 #include "winnow/policy/method.h"
 
-/// Passages that are read again after a prompt.
+/// Tokens of passages that are replayed after a prompt.
 namespace winnow::engine {
 
-/// The tokens of a passage of `prompt`, with those of `draft` that it repeats.
+/// Tokens of a passage of `prompt`, with the tokens of `draft` that it repeats.
 std::vector<Token> tokens_of(const policy::Passage& passage, std::span<const Token> prompt,
                              std::span<const Token> draft, const model::Vocab& vocab);
 
-/// Rows of a passage.
+/// Number of tokens of a passage.
 int rows_of(const policy::Passage& passage, std::span<const Token> draft, const model::Vocab& vocab);
 
 }  // namespace winnow::engine

@@ -6,8 +6,7 @@
 
 namespace winnow::engine {
 
-/// Throws InputError for a request with nothing to read or an unknown token, UsageError for options that do not go
-/// together.
+/// Throws InputError for a request with nothing to read or an unknown token, and UsageError for contradictory options.
 void check(const Request& request, const Session::Impl& session);
 
 }  // namespace winnow::engine

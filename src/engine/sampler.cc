@@ -16,7 +16,7 @@ namespace winnow::engine {
 
 namespace {
 
-constexpr float kGreedyBelow = 1e-5F;  // as vLLM: a smaller temperature would divide logits beyond a float's range
+constexpr float kGreedyBelow = 1e-5F;  // as in vLLM: a smaller temperature would overflow logits
 
 bool is_less_likely(const llama_token_data& a, const llama_token_data& b) {
   return a.logit != b.logit ? a.logit < b.logit : a.id > b.id;
@@ -26,7 +26,7 @@ const llama_token_data& largest_of(const Sampler::Candidates& candidates) {
   return *std::max_element(candidates.begin(), candidates.end(), is_less_likely);
 }
 
-/// The largest becomes 0, so that nothing overflows.
+/// The largest logit becomes 0, so that nothing overflows.
 void divide_by(Sampler::Candidates& candidates, float temperature) {
   const double zero = largest_of(candidates).logit;
   for (auto& candidate : candidates) {
@@ -54,7 +54,7 @@ Sampler::Sampler(const SamplingOptions& options, std::optional<Grammar> grammar,
   add(llama_sampler_init_top_k(options.top_k));
   add(llama_sampler_init_top_p(options.top_p, 1));
   const std::uint32_t seed = options.seed + static_cast<std::uint32_t>(sequence);
-  add(llama_sampler_init_dist(seed == LLAMA_DEFAULT_SEED ? 0 : seed));  // which libllama takes for a random one
+  add(llama_sampler_init_dist(seed == LLAMA_DEFAULT_SEED ? 0 : seed));  // libllama replaces this seed by a random one
 }
 
 Sampler::Sampler(Sampler&&) noexcept = default;
@@ -90,7 +90,7 @@ std::optional<Token> Sampler::forced() {
   return grammar_->allows(*token) ? token : std::nullopt;
 }
 
-/// A grammar that waits sees nothing of the thinking but its end, which may be where it begins.
+/// A lazy grammar that has not begun sees only the end of the thinking, where it may begin.
 void Sampler::accept(Token token) {
   penalties_.accept(token);
   const bool thought = thinking_ && thinking_->goes_on();
@@ -101,8 +101,8 @@ void Sampler::accept(Token token) {
   for (const Token last : thinking_->end()) grammar_->accept(last);
 }
 
-/// The largest logits come first, as looking at a token may take long. A grammar of very many ways has patience for
-/// some of them only; the least probable ones are left out then.
+/// Checks candidates by descending logit, because checking a token may be slow. If the grammar is too ambiguous to
+/// check all of them in time, the least probable ones are dropped.
 void Sampler::keep_allowed(Candidates& candidates) {
   grammar_->begin_token();
   std::erase_if(candidates, [this](const auto& candidate) { return !grammar_->may_begin(candidate.id); });
@@ -117,7 +117,7 @@ void Sampler::keep_allowed(Candidates& candidates) {
   candidates.assign(allowed.begin(), allowed.end());
 }
 
-/// min-p goes by a float, so the border is a little wider here.
+/// libllama's min-p computes in float, so the limit here is a little wider.
 bool Sampler::may_choose_more(const Candidates& allowed, const llama_token_data& next) const {
   if (chain_ == nullptr || allowed.size() == top_k_) return false;
   return (double{next.logit} - allowed.front().logit) / temperature_ >= least_difference_;

@@ -22,7 +22,7 @@ SamplingOptions SamplingChoice::over(SamplingOptions options) const {
 
 SamplingOptions usual_sampling() {
   SamplingOptions out;
-  out.temperature = 0.8F;  // the others are llama.cpp's
+  out.temperature = 0.8F;  // the other defaults are llama.cpp's, too
   return out;
 }
 

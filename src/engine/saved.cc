@@ -28,8 +28,8 @@ void check_prompt(const SavedHead& head, const ByteCursor& from) {
     from.fail(fmt::format("{} of the {} tokens of its prompt are the question", prompt.question, prompt.tokens));
 }
 
-/// That the numbers are those which this program has settled: a spec's defaults may differ between versions, and later
-/// steps rely on them.
+/// Checks that the file's numbers are those that this program computes: defaults of a spec may differ between versions,
+/// and later steps rely on them.
 void check_terms(const policy::Terms& saved, const policy::Terms& settled, const ByteCursor& from) {
   const auto& [prompt, budget, always_kept] = settled;
   if (saved.budget == budget && saved.always_kept.sinks == always_kept.sinks &&
@@ -41,7 +41,7 @@ void check_terms(const policy::Terms& saved, const policy::Terms& settled, const
                   always_kept.sinks, always_kept.recent));
 }
 
-/// What the methods take for granted of a layer's lanes while decoding.
+/// Checks the invariants of a layer's lanes on which methods rely while decoding.
 void check_layer(const model::LayerSpec& spec, const policy::SequenceLayer& layer, const SavedHead& head,
                  const ByteCursor& from) {
   const auto& method = layer.method();

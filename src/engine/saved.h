@@ -8,7 +8,7 @@
 #include "engine/saved_head.h"
 #include "winnow/session.h"
 
-/// One sequence in a file: docs/file-formats.md.
+/// A sequence in a file; docs/file-formats.md has the format.
 namespace winnow::engine {
 
 inline constexpr cache::FileFormat kSavedFormat{{'w', 'i', 'n', 'n', 'o', 'w', 'k', 'v'}, 2, "a saved cache"};
@@ -16,12 +16,12 @@ inline constexpr cache::FileFormat kSavedFormat{{'w', 'i', 'n', 'n', 'o', 'w', '
 /// Sections of a file: the head, each layer, the logits.
 inline int layer_section(int layer) { return layer + 1; }
 
-/// Writes a sequence. Throws what the sink throws.
+/// Writes a sequence. Throws the sink's errors.
 void write_sequence(ByteSink& to, const Sequence& sequence, const ModelIdentity& model, std::span<const float> logits,
                     const Transcript& transcript);
 
-/// Reads a sequence for a model. Throws InputError when it is damaged or another model's, MemoryError; nothing that
-/// would let a later step read or write outside of a lane is let through.
+/// Reads a sequence for a model. Throws MemoryError, and InputError for a damaged file, one of another model, or one
+/// that would make a later step read or write outside of a lane.
 Restored read_sequence(const ByteSource& from, const ModelIdentity& model, const model::Hparams& hparams,
                        MemoryAccount& account);
 

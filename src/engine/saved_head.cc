@@ -11,7 +11,7 @@ namespace winnow::engine {
 
 namespace {
 
-constexpr std::int32_t kMostTokens = std::int32_t{1} << 30U;  ///< positions of what comes after must fit too
+constexpr std::int32_t kMostTokens = std::int32_t{1} << 30U;  ///< later positions must fit, too
 
 ElementType element_type(std::uint32_t code, const ByteCursor& from) {
   constexpr auto kLast = static_cast<std::uint32_t>(ElementType::q4_0);
@@ -19,7 +19,7 @@ ElementType element_type(std::uint32_t code, const ByteCursor& from) {
   return static_cast<ElementType>(code);
 }
 
-/// A choice of two.
+/// Reads an enum of two values.
 template <class Enum>
 Enum choice(std::uint32_t code, const char* what, const ByteCursor& from) {
   if (code > 1) from.fail(fmt::format("{} is {}, expected 0 or 1", what, code));
@@ -41,8 +41,7 @@ CacheOptions read_options(ByteCursor& from, std::string& spec_full) {
   });
 }
 
-/// Of a prompt's number of tokens: how many of them are the question follows what was settled. Files of prompts of
-/// which that is not known are those from before it was told.
+/// Flag in a prompt's number of tokens: the number of question tokens follows the terms. Older files lack it.
 constexpr std::uint32_t kWithQuestion = 1U << 31U;
 
 void write_terms(ByteSink& to, const policy::Terms& terms) {
@@ -63,11 +62,11 @@ policy::Terms read_terms(ByteCursor& from) {
   return terms;
 }
 
-/// Of a number of messages: the role of each stands before it. Files from before roles have the system's message by
-/// itself, and then messages of the user and the assistant in turn.
+/// Flag in a number of messages: each message begins with its role. Older files have a system message first, and then
+/// messages of user and assistant in turn.
 constexpr std::uint32_t kWithRoles = 1U << 31U;
 
-/// Bit of a role: more than the content follows.
+/// Flag in a role: fields besides the content follow.
 constexpr std::uint32_t kWithMore = 1U << 31U;
 
 void write_message(ByteSink& to, const Message& message) {
@@ -95,7 +94,7 @@ void write_transcript(ByteSink& to, const Transcript& transcript) {
   put(to, std::span<const Token>(tokens));
 }
 
-/// Checks a number of things that take at least four bytes each, so that a list of them can be allocated.
+/// Checks a number of items of at least four bytes each, so that a list of them can be allocated safely.
 std::size_t checked_count(std::uint32_t count, const char* what, const ByteCursor& from) {
   if (count > from.left() / 4) from.fail(fmt::format("{} are {}, {} bytes are left", what, count, from.left()));
   return count;

@@ -13,25 +13,25 @@
 
 namespace winnow::engine {
 
-/// All of a saved sequence but its lanes and logits.
+/// A saved sequence without its lanes and logits.
 struct SavedHead {
   CacheOptions options;
-  std::string spec_full;  ///< as the writer understood the spec
+  std::string spec_full;  ///< the spec with all defaults of the program that wrote it
   ModelIdentity model;
   std::int32_t seen = 0;
-  policy::Terms terms;                  ///< of the first layer without a window, from which those of the others follow
+  policy::Terms terms;                  ///< of the first layer without a window; the others follow from them
   std::vector<std::vector<int>> limit;  ///< [layer][KV head]
   Transcript transcript;
 
   void write(ByteSink& to) const;
-  /// Throws InputError for what cannot be; whether it fits a model is another question.
+  /// Throws InputError for invalid values. Does not check that they fit a model.
   static SavedHead read(ByteCursor& from, int sections);
 };
 
 /// The head of a sequence that is about to be saved.
 SavedHead head_of(const Sequence& sequence, const ModelIdentity& model, Transcript transcript);
 
-/// Reads what users type as well, such as specs. Throws InputError in the place of UsageError.
+/// Parses text that users can also type, such as specs. Converts UsageError to InputError.
 template <class Read>
 auto as_typed(const ByteCursor& from, const Read& read) {
   try {

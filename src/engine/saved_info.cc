@@ -13,7 +13,7 @@ namespace winnow {
 
 namespace {
 
-/// Lengths of the lanes, over layers.
+/// Lengths of lanes over all layers.
 struct Lengths {
   int least = 0;
   int most = 0;
@@ -29,7 +29,7 @@ struct Lengths {
   double mean() const { return lanes == 0 ? 0 : static_cast<double>(sum) / lanes; }
 };
 
-/// Computes the checksums after the head's; what they find wrong, or nothing.
+/// Verifies the checksums after the head's. Returns a description of the damage, or an empty text.
 std::string read_layers(const cache::SectionReader& reader, const engine::SavedHead& head, Lengths& lengths) {
   std::string damage;
   const auto verified = [&](int section, const std::string& what) {

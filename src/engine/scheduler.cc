@@ -28,7 +28,7 @@ namespace {
 using engine::Task;
 using Tasks = std::vector<std::unique_ptr<Task>>;
 
-/// Each prompt that is being read holds its hidden states and one layer's keys and values.
+/// Prompts that are read at a time. Each holds hidden states and one layer's keys and values.
 constexpr int kReading = 2;
 
 }  // namespace
@@ -48,7 +48,7 @@ struct Scheduler::Impl {
   bool is_answering() const {
     return std::any_of(running.begin(), running.end(), [](const auto& task) { return task->is_answering(); });
   }
-  /// Whether all that run wait for something outside, so that no other can begin, either.
+  /// True if all running tasks wait for something outside, so that no other one can begin, either.
   bool only_waits() const {
     return !running.empty() &&
            std::all_of(running.begin(), running.end(), [](const auto& task) { return task->is_waiting(); });
@@ -59,7 +59,7 @@ struct Scheduler::Impl {
     return bytes;
   }
 
-  /// Throws what add() throws for a request that is none.
+  /// Throws the errors of add() for an invalid request.
   engine::RequestPlan plan(const Request& request) const {
     engine::check(request, session);
     return {request, session};
@@ -77,10 +77,10 @@ struct Scheduler::Impl {
   void begin(Task& task);
   bool is_text_being_read(const Task& task) const;
   bool fits(const Task& task) const;
-  /// Null: none is being read.
+  /// Null if no text is being read.
   Task* next_to_read() const;
   bool may_read(const Task& text) const;
-  /// Returns whether anything was read.
+  /// Returns true if anything was read.
   bool read_for_a_while(Clock::time_point began);
   void step();
   bool run(std::span<const engine::StepRow> rows, std::span<Task* const> tasks);
@@ -90,14 +90,14 @@ struct Scheduler::Impl {
   Tasks waiting;
   Tasks running;
   engine::TaskRoom room;
-  std::vector<float> logits;  ///< of a step
+  std::vector<float> logits;  ///< logits of a step
   PrefixUse use;
   double longest_quantum_ms = 0;
   engine::Shares shares;
   Id last = 0;
 };
 
-/// Takes out the tasks that have ended, and tells so: their events may add others.
+/// Removes the tasks that have ended and calls their on_end(), which may add other tasks.
 void Scheduler::Impl::sweep(Tasks& tasks) {
   const auto ended =
       std::stable_partition(tasks.begin(), tasks.end(), [](const auto& task) { return !task->has_ended(); });
@@ -115,7 +115,7 @@ void Scheduler::Impl::end_all() {
   }
 }
 
-/// Then a request for the same text waits: it will be stored.
+/// True if a text that this task needs is being read. The task then waits, because the text will be stored.
 bool Scheduler::Impl::is_text_being_read(const Task& task) const {
   const auto* const text = task.text();
   return text != nullptr && std::any_of(running.begin(), running.end(), [text](const auto& other) {
@@ -123,7 +123,7 @@ bool Scheduler::Impl::is_text_being_read(const Task& task) const {
          });
 }
 
-/// The key that has used the fewest tokens comes first, then the priority among its requests, then what is due.
+/// The key that has used the fewest tokens comes first; within a key, priority and then due time decide.
 template <class Among>
 Tasks::iterator Scheduler::Impl::next_waiting(const Among& among) {
   const auto rank = [this](const Task& task) {
@@ -141,7 +141,7 @@ Tasks::iterator Scheduler::Impl::next_waiting(const Among& among) {
   return first;
 }
 
-/// The keys that have requests.
+/// Keys with requests.
 std::set<std::string> Scheduler::Impl::keys() const {
   std::set<std::string> out;
   for (const auto* const tasks : {&waiting, &running}) {
@@ -150,7 +150,7 @@ std::set<std::string> Scheduler::Impl::keys() const {
   return out;
 }
 
-/// A text is read when no other is being read, or when it is to be read before those that are.
+/// A text is read if no other is, or if it is due before those that are.
 bool Scheduler::Impl::may_read(const Task& text) const {
   int reading = 0;
   bool is_first = true;
@@ -162,7 +162,7 @@ bool Scheduler::Impl::may_read(const Task& text) const {
   return reading == 0 || (reading < kReading && is_first);
 }
 
-/// What needs no text is not held up by those that are being read.
+/// Requests without a text do not wait for texts that are being read.
 void Scheduler::Impl::begin_waiting() {
   while (static_cast<int>(running.size()) < options.parallel) {
     auto next = next_waiting([](const Task&) { return true; });
@@ -188,7 +188,7 @@ void Scheduler::Impl::begin(Task& task) {
   use.found += text->found();
 }
 
-/// One that does not fit yet is not overtaken: otherwise small ones could keep it waiting for ever.
+/// A task that does not fit yet is not overtaken: small ones could otherwise keep it waiting for ever.
 bool Scheduler::Impl::fits(const Task& task) const {
   const auto taken = promised();
   return taken <= options.memory && task.promise() <= options.memory - taken;
@@ -241,8 +241,8 @@ void Scheduler::Impl::step() {
   }
 }
 
-/// Returns whether the logits are there. A step that fails for want of memory has changed nothing: the task that came
-/// last ends, the others try again. After any other error no lane of the batch can be trusted.
+/// Returns true if the logits were computed. A step that fails for lack of memory has changed nothing: the latest task
+/// ends, and the others try again. After any other error no lane of the batch can be trusted.
 bool Scheduler::Impl::run(std::span<const engine::StepRow> rows, std::span<Task* const> tasks) {
   try {
     session.stepper.run(rows, logits);
@@ -263,7 +263,7 @@ Scheduler::~Scheduler() = default;
 
 std::size_t Scheduler::bytes_of(const Request& request) const { return impl_->plan(request).promise.most(); }
 
-/// The more tokens, the more bytes: the largest number that fits is found by halves.
+/// Bytes grow with the tokens, so binary search finds the largest number that fits.
 void Scheduler::fit_answers(Request& request) const {
   int& tokens = request.generate.max_tokens;
   if (tokens <= 1) return;

@@ -89,7 +89,7 @@ void Sequence::append(Sequence&& others) {
   }
   seen += others.seen;
   tokens.insert(tokens.end(), others.tokens.begin(), others.tokens.end());
-  attended = -1;  // of a step that has been before
+  attended = -1;  // unknown: those steps were not taken here
 }
 
 std::shared_ptr<const WindowLanes> Sequence::copy_windows() const {
@@ -105,7 +105,7 @@ void Sequence::put_back(const WindowLanes& windows) {
   for (int l = 0; l < layers(); ++l) {
     if (hparams_->layer(l).window == 0) continue;
     auto& of_layer = lanes(l);
-    of_layer = cache::GrowingLanes(*account_, of_layer.shape());  // gives back first: both at once would be the peak
+    of_layer = cache::GrowingLanes(*account_, of_layer.shape());  // frees first, to keep the peak low
     of_layer = windows.lanes[as_size(hparams_->place_of[l])].clone(*account_);
   }
 }

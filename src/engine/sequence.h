@@ -14,12 +14,12 @@
 
 namespace winnow::engine {
 
-/// What a Cache holds of one sequence: its layers, and how far it has been read. It begins with empty layers, each of
-/// which is then committed or loaded.
+/// The content of a Cache: the layers of one sequence, and how far it has been read. Layers begin empty and are then
+/// committed or loaded.
 class Sequence {
  public:
-  /// For such a prompt. `hparams` and `account` outlive it; the layers report to `account`. Throws UsageError when the
-  /// budget is too small for the method.
+  /// Prepares layers for a prompt of this size. `hparams` and `account` outlive it; the layers report to `account`.
+  /// Throws UsageError if the budget is too small for the method.
   Sequence(const CacheOptions& options, const model::Hparams& hparams, MemoryAccount& account, const PromptSize& size);
   Sequence(Sequence&&) noexcept = default;
   Sequence& operator=(Sequence&&) = delete;
@@ -28,48 +28,48 @@ class Sequence {
   Sequence clone() const;
 
   const CacheOptions& options() const { return options_; }
-  /// Of the layers without a window.
+  /// The method of the layers without a window.
   const policy::Method& method() const { return options_.spec.method(); }
   const model::Hparams& hparams() const { return *hparams_; }
 
-  /// Whether figures of what is kept and read are of this layer, too: not where a window says it.
+  /// True if statistics of entries include this layer. Layers with windows are left out, unless all have one.
   bool counts(int l) const { return hparams_->layer(l).window == 0 || hparams_->n_global == 0; }
 
-  /// Those that have keys and values: numbers here are below that.
+  /// Number of layers with keys and values. Indices below are less than that.
   int layers() const { return static_cast<int>(layers_.size()); }
   policy::SequenceLayer& layer(int l) { return layers_[l]; }
   const policy::SequenceLayer& layer(int l) const { return layers_[l]; }
   cache::GrowingLanes& lanes(int l) { return layers_[l].lanes(); }
   const cache::GrowingLanes& lanes(int l) const { return layers_[l].lanes(); }
 
-  /// Makes room for a step of `count` tokens. Throws MemoryError.
+  /// Reserves memory for a step of `count` tokens. Throws MemoryError.
   void reserve(int count);
-  /// A step is over that all layers have read.
+  /// Ends a step that has passed through all layers.
   void end_step();
-  /// Puts what another sequence of the same method keeps, of tokens from `position` on, in the place of what is kept of
-  /// them here. Throws MemoryError.
+  /// Replaces the entries of tokens from `position` on by those of another sequence of the same method. Throws
+  /// MemoryError.
   void put_from(int position, Sequence&& others);
 
-  /// Adds what another sequence of the same method keeps of the tokens that come next, as its steps would have added
-  /// it. REQUIRES: it keeps all of them in layers without a window, and steps would do nothing else to these. Throws
-  /// MemoryError before anything has changed.
+  /// Appends the next tokens' entries of another sequence of the same method, as steps would have done. REQUIRES:
+  /// `others` keeps all of these tokens in layers without a window, and steps would not change these layers otherwise.
+  /// Throws MemoryError before anything has changed.
   void append(Sequence&& others);
 
-  /// None where no layer has a window. Throws MemoryError.
+  /// Null if no layer has a window. Throws MemoryError.
   std::shared_ptr<const WindowLanes> copy_windows() const;
-  /// Puts such a copy back. Throws MemoryError.
+  /// Restores such a copy. Throws MemoryError.
   void put_back(const WindowLanes& windows);
 
   /// The limits of all layers, [layer][KV head].
   std::vector<std::vector<int>> limits() const;
-  /// Bytes allocated for the lanes now.
+  /// Bytes currently allocated for the lanes.
   std::size_t bytes_held() const { return account_->held(); }
-  /// Entries in all lanes of layers that count().
+  /// Number of entries in layers that count().
   std::size_t entries_held() const;
 
-  int seen = 0;               ///< tokens seen, and so the position of the next one
-  std::vector<Token> tokens;  ///< [seen], for penalties; kept ones and evicted ones
-  /// Entries that the last step's queries read, over KV heads of layers that count(). Negative: no step yet.
+  int seen = 0;               ///< tokens seen; the position of the next one
+  std::vector<Token> tokens;  ///< [seen], evicted ones included; for penalties
+  /// Entries that the last step read, over KV heads of layers that count(). Negative: no step yet.
   std::int64_t attended = -1;
 
  private:
@@ -79,15 +79,15 @@ class Sequence {
 
   CacheOptions options_;
   const model::Hparams* hparams_;
-  MemoryAccount* parent_;                   ///< the session's
+  MemoryAccount* parent_;                   ///< the session's account
   std::unique_ptr<MemoryAccount> account_;  // stable address: buffers point to it
   std::vector<policy::SequenceLayer> layers_;
 };
 
-/// A copy of a sequence that is made a layer at a time.
+/// Copies a sequence layer by layer.
 class SequenceCopy {
  public:
-  /// `of` outlives it and does not change meanwhile.
+  /// `of` outlives it and must not change meanwhile.
   explicit SequenceCopy(const Sequence& of);
   /// Copies the next layer. Returns false when it was the last one. Throws MemoryError.
   bool advance();

@@ -54,7 +54,8 @@ std::optional<engine::Calibration> calibration_of(const SessionOptions& options,
   return engine::read_calibration(file, engine::identity_of(hparams, model.hash()), hparams);
 }
 
-/// Sparse caches that were put together from documents belong to no method that could be read back.
+/// Checks that the lanes are those of a method that can be read back; sparse caches put together from documents are
+/// not.
 void check_whole(const engine::Sequence& sequence) {
   if (sequence.method().evicts()) return;
   for (int layer = 0; layer < sequence.layers(); ++layer) {
@@ -70,7 +71,7 @@ void check_whole(const engine::Sequence& sequence) {
   }
 }
 
-/// That the windows still have what the first of the last `count` tokens sees.
+/// Checks that the windows still have all entries that the first of the last `count` tokens sees.
 void check_windows_reach(const engine::Sequence& sequence, int count) {
   if (count == sequence.seen) return;
   for (const auto& kind : sequence.hparams().kinds) {

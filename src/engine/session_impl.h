@@ -18,33 +18,34 @@
 
 namespace winnow::engine {
 
-/// Rows of one graph when a sequence is extended: enough to amortise the weights, few enough that the logits stay
-/// small.
+/// Rows of one graph when a sequence is extended. Enough to amortise reading the weights, and few enough to keep the
+/// logits small.
 inline constexpr int kExtendRows = 64;
 
 }  // namespace winnow::engine
 
 namespace winnow {
 
-/// What a session runs on.
+/// Implementation of a session.
 struct Session::Impl {
   Impl(std::shared_ptr<const Model> m, const SessionOptions& o);
 
   std::vector<Prefilled> prefill(std::span<const Token> text, std::span<const std::vector<Token>> questions,
                                  std::span<const CacheOptions> caches);
-  /// `windows` are those of before the tokens; null: as the sequence has them.
+  /// `windows`: window lanes as they were before the tokens; null: the sequence's current ones.
   void compress(engine::Sequence& sequence, std::span<const Token> tokens, const engine::WindowLanes* windows);
-  /// Appends as many of `tokens` as pass through all layers together, and returns how many these are. When they are the
-  /// last ones, `logits` [n_vocab] are those of the last. REQUIRES: tokens of the vocabulary, at least one.
+  /// Appends the first of `tokens`, as many as pass through all layers together, and returns their number. If they are
+  /// all of `tokens`, sets `logits` [n_vocab] to those of the last one. REQUIRES: tokens of the vocabulary, at least
+  /// one.
   std::size_t step(engine::Sequence& sequence, std::span<const Token> tokens, std::span<float> logits);
-  /// Throws InputError for no tokens and for unknown ones.
+  /// Throws InputError if there are no tokens or unknown ones.
   void check(std::span<const Token> tokens) const;
-  /// Begins a pass of so many rows, which needs so many bytes besides packed weights.
+  /// Begins a pass of `rows` rows that needs `need` bytes besides packed weights.
   network::Pass begin_pass(std::size_t rows, std::size_t need);
   /// Throws Interrupted.
   void check_stop() const;
 
-  /// Lets a pass over a prompt be stopped. Decode steps are short and must not stop half-way: entries would be in some
+  /// Makes a pass over a prompt stoppable. Decode steps are short and must not stop half-way, with entries in some
   /// layers only.
   struct Stops {
     explicit Stops(Impl& impl) : executor(impl.executor) { executor.set_stop(impl.stop); }

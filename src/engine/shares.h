@@ -7,20 +7,20 @@
 
 namespace winnow::engine {
 
-/// Tokens that each key (user) of a scheduler has used: the one that has used the fewest comes next. This is start-time
-/// fair queueing (Goyal et al. 1996); a deficit round robin gives the same shares.
+/// Tokens that each key (user) of a scheduler has used. The key with the fewest comes next. This is start-time fair
+/// queueing (Goyal et al. 1996); a deficit round robin gives the same shares.
 class Shares {
  public:
-  /// A key that comes has used at least as much as the one whose request began last had: it has saved nothing up, and
-  /// owes what it has used more. Those that are not `busy`, without requests, are forgotten when they owe nothing.
+  /// Adds a key. It starts at no less than the use of the key whose request began last, so that idle time is not saved
+  /// up; excess use stays. Keys not in `busy` (without requests) are forgotten once they have no excess use.
   void join(const std::string& key, const std::set<std::string>& busy);
-  /// A request of a key begins.
+  /// Notes that a request of this key begins.
   void begin(const std::string& key);
   void charge(const std::string& key, double tokens) { used_[key] += tokens; }
   double used(const std::string& key) const { return used_.at(key); }
 
  private:
-  double now_ = 0;  ///< what the key whose request began last had used then
+  double now_ = 0;  ///< use of the key whose request began last, at that time
   std::map<std::string, double> used_;
 };
 

@@ -13,25 +13,25 @@
 
 namespace winnow::engine {
 
-/// Cache options with no less budget than the method works with on so many tokens. REQUIRES: a method with a budget.
+/// Cache options with at least the budget that the method needs for `tokens` tokens. REQUIRES: a method with a budget.
 CacheOptions with_enough(const CacheOptions& options, const model::Hparams& hparams, int tokens);
 
-/// How tokens that come after others in a sequence are compressed: as a prompt of their own. None: they are only
-/// appended, as the budget holds them all, or the method evicts nothing or at every step.
+/// Options for compressing later tokens of a sequence as a prompt of their own. Nullopt if they are only appended: the
+/// budget holds them all, or the method evicts nothing or evicts at every step.
 std::optional<CacheOptions> options_later(const CacheOptions& options, const model::Hparams& hparams, int tokens);
 
 /// A part of a text that is compressed by itself.
 struct Stage {
   std::size_t first = 0;
   std::size_t end = 0;
-  std::optional<CacheOptions> keep;  ///< of the stage; none: its tokens are only appended
+  std::optional<CacheOptions> keep;  ///< of the stage; nullopt: its tokens are only appended
   std::size_t asked = 0;             ///< as Request::asked
 
   int tokens() const { return static_cast<int>(end - first); }
   PromptSize size() const { return {tokens(), static_cast<int>(asked)}; }
 };
 
-/// Of a request without a cache of its own; at least one.
+/// Stages of a request without a cache of its own; at least one.
 std::vector<Stage> stages_of(const Request& request, const model::Hparams& hparams);
 
 }  // namespace winnow::engine

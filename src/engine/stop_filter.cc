@@ -5,7 +5,7 @@
 
 namespace winnow::engine {
 
-/// A stop text that pass() has let through ends before the new bytes.
+/// A stop text that pass() let through ends before the new bytes.
 bool StopFilter::take(std::string_view bytes) {
   const std::size_t before = pending_.size();
   pending_ += bytes;

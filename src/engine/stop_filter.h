@@ -10,18 +10,18 @@
 
 namespace winnow::engine {
 
-/// Passes on the bytes of an answer, except those that may turn out to be the beginning of a stop text.
+/// Passes on the bytes of an answer, holding back those that may begin a stop text.
 class StopFilter {
  public:
   explicit StopFilter(std::vector<std::string> stops) : stops_(std::move(stops)) {}
 
-  /// Takes bytes; returns true when they complete a stop text: the answer then ends before it.
+  /// Takes bytes. Returns true if they complete a stop text; the answer then ends before it.
   bool take(std::string_view bytes);
-  /// Takes bytes that may begin a stop text and do not complete one.
+  /// Takes bytes that may begin a stop text but cannot complete one.
   void pass(std::string_view bytes) { pending_ += bytes; }
-  /// The bytes that are sure.
+  /// Returns the bytes that cannot be part of a stop text.
   std::string release() { return release(pending_.size() - held_back()); }
-  /// All bytes: nothing comes any more.
+  /// Returns all remaining bytes at the end of the answer.
   std::string finish() { return release(pending_.size()); }
 
  private:

@@ -115,7 +115,7 @@ void Task::read() {
     if (has_asked_) prompt_is_read();
   });
   const double tokens = before - tokens_to_read();
-  if (tokens == 0) return;  // an answer's cache was copied
+  if (tokens == 0) return;  // only an answer's cache was copied
   room_.read_ms += ms_since(began);
   room_.read_tokens += tokens;
 }
@@ -125,7 +125,7 @@ void Task::read_text() {
   if (text_->is_done()) has_text(text_->take_cache(), text_->take_logits());
 }
 
-/// What was made may have less than what was promised.
+/// The cache may be smaller than promised.
 void Task::read_source() {
   if (request_.source->advance()) return;
   const auto source = std::move(request_.source);
@@ -147,7 +147,7 @@ void Task::prompt_is_read() {
   if (!ended_) begin_answers();
 }
 
-/// The first cache stays as it is until all others are copied from it.
+/// Answers begin only after all caches have been copied from the first one, which must not change before.
 void Task::begin_answers() {
   if (caches_.size() < as_size(request_.answers)) return copy_layer();
   if (answers_.empty()) {
@@ -236,7 +236,7 @@ void Task::finish() {
   for (auto& answer : answers_) end.answers.push_back(answer.finish());
   if (answers_.empty()) end.answers.assign(as_size(request_.answers), {{}, {}, {}, FinishReason::interrupted});
   if (!has_begun() && request_.cache) caches_.push_back(std::move(*request_.cache));
-  if (answers_.empty()) {  // a clone may be there, and a text's cache with a part of the question
+  if (answers_.empty()) {  // drops clones, and a text's cache with a part of the question
     const std::size_t own = request_.cache ? 1 : 0;
     caches_.erase(caches_.begin() + static_cast<std::ptrdiff_t>(std::min(own, caches_.size())), caches_.end());
   }

@@ -23,63 +23,63 @@
 
 namespace winnow::engine {
 
-/// What the tasks of a scheduler share; it outlives them.
+/// State shared by the tasks of a scheduler; outlives them.
 struct TaskRoom {
   Session::Impl& session;
   Sampler::Candidates candidates;
   Prefixes prefixes;
-  double read_ms = 1;         ///< that reading has taken so far …
-  double read_tokens = 1;     ///< … and of how many tokens
-  network::Pass packed = {};  ///< keeps the memory for packed weights, once a text has needed it
+  double read_ms = 1;         ///< time spent on reading so far …
+  double read_tokens = 1;     ///< … and tokens read in it
+  network::Pass packed = {};  ///< keeps the memory for packed weights after its first use
 };
 
-/// A request of a scheduler on its way: it waits, is read by quanta, is answered token by token, ends.
+/// A request in a scheduler: it waits, is read by quanta, is answered token by token, and ends.
 class Task {
  public:
   Task(Scheduler::Id id, Request request, RequestPlan plan, TaskRoom& room);
 
-  /// Null: it has a cache of its own, or another source of one.
+  /// Null if the request brings a cache or a source of one.
   const TextReading* text() const { return text_ ? &*text_ : nullptr; }
   std::size_t text_tokens() const { return request_.text.size(); }
 
   Scheduler::Id id() const { return id_; }
-  /// Bytes that it may have in use from now on.
+  /// The most bytes that it can have in use from now on.
   std::size_t promise() const;
   bool has_begun() const { return begun_.has_value(); }
-  /// All of its answers have begun.
+  /// True if all of its answers have begun.
   bool is_read() const { return begun_answers_ == request_.answers; }
   bool is_answering() const { return is_read() && !ended_; }
-  /// Its text has to be read, or is being read; what another source does counts as reading.
+  /// True if its text is still to be read or being read. Work of another source counts as reading.
   bool needs_text() const;
-  /// Its text is being read.
+  /// True if its text is being read.
   bool is_reading_text() const { return has_begun() && needs_text() && !is_waiting() && !ended_; }
-  /// There is nothing to do until something outside has happened.
+  /// True if it waits for something outside.
   bool is_waiting() const { return has_begun() && !ended_ && request_.source && request_.source->is_waiting(); }
-  /// It is to be ended: there is nothing left to do, it was cancelled, or it has met an error.
+  /// True if nothing is left to do, it was cancelled, or it has failed.
   bool has_ended() const { return ended_; }
   RequestState state() const;
-  /// Tokens that have still to be read; one that has passed half of the layers is half a token.
+  /// Number of tokens left to read; a token that has passed half of the layers counts as half.
   double tokens_to_read() const;
-  /// When it would have been read if nothing else had been. Prompts are read in this order: short ones before long
-  /// ones, but none waits for what came long after it.
+  /// Time at which it would have been read if it were alone. Prompts are read in this order: short ones before long
+  /// ones, but none waits for a prompt that came long after it.
   Clock::time_point due() const;
   const std::string& key() const { return request_.key; }
   int priority() const { return request_.priority; }
 
-  /// begin(), read() and take() end the task when they meet an error. They throw Interrupted only.
+  /// begin(), read() and take() end the task on an error. They throw Interrupted only.
   void begin();
-  /// Reads one chunk through one layer, or some tokens of the question. When all has been read, copies one layer of the
-  /// cache for another answer. When each has its cache, the answers begin, as many as their grammar has time for.
+  /// Reads one chunk through one layer, or some tokens of the question. After reading, copies one layer of the cache
+  /// for another answer. When each answer has its cache, begins as many answers as the grammar has time for.
   void read();
-  /// Adds a row for each answer that goes on.
+  /// Adds a row for each answer that continues.
   void add_rows(std::vector<StepRow>& rows);
-  /// Takes the logits of those rows, [rows][n_vocab], and chooses next tokens, as many as the grammar has time for.
-  /// Answers that have to wait for their token have no row until they have it.
+  /// Takes the logits of those rows, [rows][n_vocab], and chooses as many next tokens as the grammar has time for. The
+  /// other answers have no row until their token is chosen.
   void take(std::span<const float> logits);
 
   void cancel() { ended_ = true; }
   void fail(std::exception_ptr error);
-  /// Tells that it has ended. REQUIRES: nobody uses the task afterwards.
+  /// Calls on_end(). REQUIRES: the task is not used afterwards.
   void finish();
 
  private:
@@ -92,9 +92,9 @@ class Task {
   void prompt_is_read();
   void begin_answers();
   void copy_layer();
-  /// The answers that wait neither for their end nor for their next token.
+  /// Answers that have their next token and have not ended.
   std::vector<std::size_t> stepping() const;
-  /// Chooses tokens until the grammar has taken its time. Returns how many answers have theirs.
+  /// Chooses tokens until the grammar's time is used up. Returns the number of answers that have theirs.
   std::size_t choose(std::span<const std::size_t> answers, std::span<const float> logits);
   void choose(std::size_t answer, std::span<const float> logits);
   void hold(std::span<const std::size_t> answers, std::span<const float> logits);
@@ -107,16 +107,16 @@ class Task {
   std::optional<TextReading> text_;
   Clock::time_point arrived_ = Clock::now();
   std::optional<Clock::time_point> begun_;
-  std::optional<Clock::time_point> answered_;  ///< when the first token came
+  std::optional<Clock::time_point> answered_;  ///< time of the first token
   bool has_asked_ = false;                     ///< the question has been read
   std::vector<Cache> caches_;
-  std::optional<SequenceCopy> copy_;   ///< of the first cache, for the next answer
-  std::optional<Extension> question_;  ///< while it is being read
-  std::vector<float> logits_;          ///< of the last token that has been read
+  std::optional<SequenceCopy> copy_;   ///< copy of the first cache for the next answer
+  std::optional<Extension> question_;  ///< set while the question is being read
+  std::vector<float> logits_;          ///< of the last token read
   std::vector<Answering> answers_;
-  int begun_answers_ = 0;           ///< that have chosen their first token
-  std::vector<std::size_t> held_;   ///< answers whose next token is to be chosen …
-  std::vector<float> held_logits_;  ///< … from these, [held_][n_vocab]
+  int begun_answers_ = 0;           ///< answers that have chosen their first token
+  std::vector<std::size_t> held_;   ///< answers that wait for their next token …
+  std::vector<float> held_logits_;  ///< … and its logits, [held_][n_vocab]
   bool ended_ = false;
   std::exception_ptr error_;
 };

@@ -8,13 +8,13 @@ void TeamAttention::stage(int number, const Tensors& tensors, Worker worker) noe
     store_and_begin(tensors, worker);
     return;
   }
-  if (error_) return;  // kept before the barrier
+  if (error_) return;  // set before the barrier
   if (number == 1) attend(tensors, worker);
   if (number == 2) reduce(worker);
   if (number == 3) observe(tensors, worker);
 }
 
-/// The last thread to be done begins for all.
+/// The last thread to finish calls begin().
 void TeamAttention::store_and_begin(const Tensors& tensors, Worker worker) {
   try {
     store(tensors, worker);

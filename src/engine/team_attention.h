@@ -9,31 +9,32 @@
 
 namespace winnow::engine {
 
-/// Attention by a team, in the order that all kinds of it share. An error is kept, and what would follow it is skipped.
+/// Attention by a team of threads: the phases common to prefill and decoding. After an error, which is kept, later
+/// phases are skipped.
 class TeamAttention : public network::AttentionOp {
  public:
   void stage(int number, const Tensors& tensors, Worker worker) noexcept final;
-  /// Throws what was kept. REQUIRES: the graph has run.
+  /// Throws the kept error, if any. REQUIRES: the graph has run.
   void rethrow() const {
     if (error_) std::rethrow_exception(error_);
   }
 
  protected:
-  /// Puts K and V of the rows where they are kept.
+  /// Stores K and V of the rows.
   virtual void store(const Tensors& tensors, Worker worker) = 0;
-  /// By one thread, when all have stored: what each query reads.
+  /// Prepares the reads of all queries. Runs in one thread after all have stored.
   virtual void begin(const Tensors& tensors) = 0;
   virtual void attend(const Tensors& tensors, Worker worker) = 0;
-  /// Puts together what attend() has left in parts.
+  /// Combines the partial results of attend().
   virtual void reduce(Worker worker) = 0;
-  /// When all of that is done.
+  /// Runs after all of that.
   virtual void observe(const Tensors& /*tensors*/, Worker /*worker*/) {}
 
  private:
   void store_and_begin(const Tensors& tensors, Worker worker);
   void keep_error();
 
-  std::atomic<int> stored_ = 0;  ///< threads that are done with storing
+  std::atomic<int> stored_ = 0;  ///< threads that have stored
   std::mutex error_mutex_;
   std::exception_ptr error_;
 };

@@ -20,7 +20,7 @@ TextReading::TextReading(Session::Impl& session, const Request& request, const T
     owner_ = owner_of(request.keep, request.asked, *request.cache_salt);
 }
 
-/// Of the text, when it is stored.
+/// Bytes of the text's entry in the store.
 std::size_t TextReading::stored_bytes() const {
   return plan_.kept(session_, 0) + request_.text.size() * sizeof(Token) +
          as_size(session_.hparams.n_vocab) * sizeof(float);
@@ -39,13 +39,13 @@ std::size_t TextReading::stored() const {
   return stages;
 }
 
-/// A conversation that goes on begins with all stages, one that branches off with some of them. Powers of two are so
-/// few that storing costs little, and a branch reads less than half of the stages again that it shares.
+/// A conversation that continues begins with all stages; one that branches off begins with some of them. Powers of two
+/// are so few that storing costs little, and a branch reads again less than half of the stages that it shares.
 std::size_t TextReading::next_stored(std::size_t stages) const {
   return std::min(std::bit_ceil(stages), this->stages());
 }
 
-/// The next one decides: texts that differ there differ in all later ones.
+/// Comparing up to the next stage is enough: texts that differ there differ in all later stages.
 bool TextReading::will_store_more_of(const TextReading& later) const {
   if (!is_shared() || !later.is_shared()) return false;
   const std::size_t next = std::max(stage_, later.stored()) + 1;
@@ -135,7 +135,7 @@ bool TextReading::score() {
   return scored_.size() < all;
 }
 
-/// The work space of the reading is given back before the stage is put after the others.
+/// Frees the reading's work space before the stage is appended to the earlier ones.
 void TextReading::take_read() {
   Cache kept = std::move(reading_->take_caches(0).front());
   logits_ = reading_->logits(0);

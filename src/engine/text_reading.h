@@ -17,47 +17,47 @@
 
 namespace winnow::engine {
 
-/// A text that is read and compressed by quanta, stage after stage. Its first stage is a prompt. A later one is read
-/// like a turn of a conversation: after what is left of those before it. Stages that were read before are looked up, so
+/// Reads and compresses a text by quanta, stage after stage. The first stage is a prompt. Later ones are read like
+/// turns of a conversation, after the remaining entries of earlier ones. Stages that were read before are looked up, so
 /// that only the rest is read.
 class TextReading {
  public:
   /// All outlive it.
   TextReading(Session::Impl& session, const Request& request, const TextPlan& plan, Prefixes& prefixes);
 
-  /// Whether its stages are looked up and stored.
+  /// True if stages are looked up and stored.
   bool is_shared() const { return owner_.has_value(); }
-  /// Whether it is going to store something that `later`, which has not begun, begins with, and more of it than is
-  /// stored.
+  /// True if it will store a longer beginning of `later`, which has not begun, than is stored now.
   bool will_store_more_of(const TextReading& later) const;
 
-  /// Takes what is stored. Throws MemoryError.
+  /// Takes the stored stages. Throws MemoryError.
   void begin();
-  /// Tokens that were stored.
+  /// Number of tokens that were stored.
   std::size_t found() const { return found_; }
-  /// Before begin(): whether all of it is stored.
+  /// True if all stages are read; before begin(), if all are stored.
   bool is_done() const { return (has_begun_ ? stage_ : stored()) == stages(); }
   /// Reads one quantum. REQUIRES: !is_done().
   void advance();
-  /// Tokens that have still to be read; one that has passed half of the layers is half a token.
+  /// Number of tokens left to read; a token that has passed half of the layers counts as half.
   double tokens_left() const;
-  /// What has been compressed so far.
+  /// Caches of the stages so far.
   std::vector<const Cache*> caches() const;
 
   /// REQUIRES: is_done().
   Cache take_cache() { return std::move(*cache_); }
-  /// [n_vocab] of the last token.
+  /// Logits of the last token, [n_vocab].
   std::vector<float> take_logits() { return std::move(logits_); }
-  /// The log probabilities that were asked for, as far as they are there.
+  /// The requested log probabilities computed so far.
   std::vector<GeneratedToken> take_scored() { return std::move(scored_); }
 
  private:
-  /// The first `stages` stages.
+  /// Key of the first `stages` stages.
   Prefix prefix(std::size_t stages) const;
   std::size_t stored_bytes() const;
-  /// Stages that are stored now. The scheduler asks for it all the time: texts are compared when others are stored.
+  /// Number of stages that are stored now. The result is cached, because the scheduler asks often: texts are compared
+  /// again only when the stored ones have changed.
   std::size_t stored() const;
-  /// The next number of stages, from this one on, after which what is kept is stored.
+  /// The smallest number of stages, at least `stages`, after which the cache is stored.
   std::size_t next_stored(std::size_t stages) const;
   /// The stage that is being read.
   const TextPlan::Part& part() const { return plan_.parts()[stage_]; }
@@ -77,19 +77,19 @@ class TextReading {
   Prefixes& prefixes_;
   std::vector<std::size_t> ends_;  ///< [stage]
   struct Lookup {
-    std::uint64_t generation;  ///< of the prefixes
+    std::uint64_t generation;  ///< of `prefixes_`
     std::size_t stages;
   };
 
   std::optional<std::string> owner_;
-  mutable std::optional<Lookup> lookup_;  ///< the last one
+  mutable std::optional<Lookup> lookup_;  ///< of the last lookup
   bool has_begun_ = false;
   std::size_t found_ = 0;
-  std::size_t stage_ = 0;  ///< that is being read
+  std::size_t stage_ = 0;  ///< the current stage
   std::optional<Past> past_;
   std::optional<PromptReading> reading_;
-  std::optional<Extension> extension_;  ///< where the stage is only appended
-  bool has_passed_ = false;             ///< the stage through all layers
+  std::optional<Extension> extension_;  ///< set if the stage is only appended
+  bool has_passed_ = false;             ///< the stage has passed through all layers
   std::vector<GeneratedToken> scored_;
   std::optional<Cache> cache_;
   std::vector<float> logits_;

@@ -13,21 +13,21 @@ struct llama_sampler;
 
 namespace winnow::engine {
 
-/// Follows the thinking of an answer, and ends it where it is too long. llama.cpp's sampler for that says where it
-/// begins and ends, and whether a character must be completed before.
+/// Tracks the thinking of an answer and ends it when it is too long. Uses llama.cpp's sampler, which detects its
+/// beginning and end, and lets incomplete characters finish.
 class Thinking {
  public:
-  /// `vocab` outlives it. REQUIRES: the options have a start and ends.
+  /// `vocab` outlives it. REQUIRES: the options have a start text and end texts.
   Thinking(const model::Vocab& vocab, const ThinkingOptions& options);
 
-  /// Whether it has begun and not ended.
+  /// True if thinking has begun and not ended.
   bool goes_on() const;
-  /// The token that must come next; none: any.
+  /// The token that must come next; nullopt: any.
   std::optional<Token> forced() const;
   void accept(Token token);
-  /// Tokens of all thinking so far, without those that begin and end it.
+  /// Number of thinking tokens so far, without those that begin and end it.
   int tokens() const { return tokens_; }
-  /// The tokens that have ended it last; empty: nothing has.
+  /// The tokens that last ended it; empty if it has never ended.
   std::span<const Token> end() const;
 
  private:

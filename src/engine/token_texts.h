@@ -11,7 +11,7 @@
 
 namespace winnow::engine {
 
-/// The bytes that tokens add to an answer: those of preserved control tokens are their names, those of others nothing.
+/// The bytes that tokens add to an answer. Preserved control tokens add their names, other control tokens nothing.
 class TokenTexts {
  public:
   /// `vocab` outlives it.
@@ -21,7 +21,7 @@ class TokenTexts {
   }
 
   std::string of(Token token) const { return is_preserved(token) ? vocab_->name(token) : vocab_->piece(token); }
-  /// The first of them; none where there is none.
+  /// First byte of the token's text; nullopt if it has none.
   std::optional<unsigned char> first_byte(Token token) const {
     if (!is_preserved(token)) return vocab_->first_byte(token);
     const std::string name = vocab_->name(token);

@@ -8,10 +8,10 @@
 
 namespace winnow::engine {
 
-/// A copy of the lanes of the layers with windows: what these held when it was made is overwritten as tokens come.
+/// A copy of the lanes of layers with windows, whose entries later tokens overwrite.
 struct WindowLanes {
   MemoryAccount account;
-  std::vector<cache::GrowingLanes> lanes;  ///< [layer with a window], by model::Hparams::place_of
+  std::vector<cache::GrowingLanes> lanes;  ///< [layer with a window], indexed by model::Hparams::place_of
 };
 
 }  // namespace winnow::engine

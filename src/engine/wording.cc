@@ -15,7 +15,7 @@ std::size_t leading_space(std::string_view text) {
   return words.empty() ? text.size() : static_cast<std::size_t>(words.data() - text.data());
 }
 
-/// With the conversation's text before the user's first words.
+/// Messages with the conversation's text before the first user message.
 std::vector<Message> with_text(const Conversation& conversation) {
   std::vector<Message> out = conversation.messages;
   const auto first = std::ranges::find(out, Role::user, &Message::role);
@@ -54,7 +54,7 @@ std::size_t Wording::begin_of_last(std::size_t message, std::size_t size) const 
     const std::size_t wanted = std::max(content.size() - size, first) - first;
     return std::min(places[message] + std::min(wanted, chat::trimmed(content).size()), text.text.size());
   }
-  for (std::size_t i = message; i-- > 0;) {  // where the last words before it end
+  for (std::size_t i = message; i-- > 0;) {  // end of the last rendered message before it
     if (places[i] != chat::kNowhere) return places[i] + chat::trimmed(messages[i].content).size();
   }
   return 0;
@@ -62,12 +62,12 @@ std::size_t Wording::begin_of_last(std::size_t message, std::size_t size) const 
 
 namespace {
 
-/// Templates open the last message only where it is an answer: another one is cut where its words end.
+/// Templates can leave only an assistant message open. Any other last message is cut where its text ends.
 Wording up_to_its_words(const Model::Impl& model, chat::Input input, ControlTokens control) {
   std::vector<Message> messages(input.messages.begin(), input.messages.end());
   std::string& words = messages.back().content;
   const bool has_words = !chat::trimmed(words).empty();
-  if (!has_words) words = "words";  // for their place
+  if (!has_words) words = "words";  // placeholder, to find its position
   input.messages = messages;
   input.ending = chat::Ending::nothing;
   Wording out = write(model, input, control);
@@ -108,7 +108,7 @@ Wording write(const Model::Impl& model, const Conversation& conversation, chat::
 
 namespace {
 
-/// Tokens of a tag within an answer, where no space comes before it that a text would begin with.
+/// Tokens of a tag within an answer, without the space that some vocabularies add at the beginning of a text.
 std::vector<Token> tag_tokens(const std::string& tag, const model::Vocab& vocab) {
   model::MarkedText text;
   text.append_template("\n" + tag);
@@ -139,7 +139,7 @@ void demand(const chat::AnswerFormat& format, const model::Vocab& vocab, Generat
 std::vector<Token> tokens_of(const model::Vocab& vocab, const model::MarkedText& text, std::span<std::size_t> places) {
   std::vector<Token> out = vocab.beginning();
   const auto tokens = vocab.tokenize(text, places);
-  if (!tokens.empty() && out == std::vector<Token>{tokens.front()}) out.clear();  // the template begins with BOS itself
+  if (!tokens.empty() && out == std::vector<Token>{tokens.front()}) out.clear();  // the template writes BOS itself
   for (auto& place : places) place += out.size();
   out.insert(out.end(), tokens.begin(), tokens.end());
   return out;
@@ -150,7 +150,7 @@ std::vector<Token> tokens_from(const model::Vocab& vocab, const model::MarkedTex
   std::array<std::size_t, 2> around{byte - 1, byte};
   auto tokens = vocab.tokenize(text, around);
   const auto [before, first] = around;
-  if (before == first) return vocab.tokenize(rest_of(text, byte), {});  // a token has bytes of both
+  if (before == first) return vocab.tokenize(rest_of(text, byte), {});  // one token spans the border
   tokens.erase(tokens.begin(), tokens.begin() + static_cast<std::ptrdiff_t>(first));
   return tokens;
 }

@@ -17,34 +17,34 @@
 
 namespace winnow {
 
-/// A conversation as a model reads it: what its chat template writes, or its messages one after the other.
+/// A conversation as text: the output of its chat template, or its messages one after the other.
 struct Wording {
   model::MarkedText text;
-  std::vector<Message> messages;    ///< with the conversation's text before the user's first words
+  std::vector<Message> messages;    ///< with the conversation's text before the first user message
   std::vector<std::size_t> places;  ///< byte at which each message's words begin, without the white space around them;
                                     ///< chat::kNowhere: it has none
-  chat::AnswerFormat answer = {};   ///< how the model writes what comes next
-  std::set<std::string> left_out = {};  ///< keywords of schemas that the answer's grammar does not enforce
+  chat::AnswerFormat answer = {};   ///< format of the next answer
+  std::set<std::string> left_out = {};  ///< schema keywords that the answer's grammar does not enforce
 
-  /// Byte at which the last `size` bytes of a message begin, or where they would.
+  /// First byte of the last `size` bytes of a message; if the template leaves them out, the byte where they would be.
   std::size_t begin_of_last(std::size_t message, std::size_t size) const;
 };
 
-/// The text that the chat template writes. Throws chat::TemplateError where it cannot.
+/// Applies the chat template. Throws chat::TemplateError.
 Wording write(const Model::Impl& model, const chat::Input& input, ControlTokens control);
 
-/// Throws UsageError where the template cannot write it.
+/// Throws UsageError if the template fails.
 Wording write(const Model::Impl& model, const Conversation& conversation, chat::Ending ending);
 
-/// Makes answers be of a format, unless they have a grammar already.
+/// Constrains answers to a format, unless they have a grammar already.
 void demand(const chat::AnswerFormat& format, const model::Vocab& vocab, GenerateOptions& of);
 
-/// Its tokens, with what every prompt begins with. Bytes of the text become the tokens that begin there or have them
-/// within.
+/// Tokenizes a text, with the tokens that begin every prompt. Bytes in `places` are replaced by the index of the token
+/// that begins there or contains them.
 std::vector<Token> tokens_of(const model::Vocab& vocab, const model::MarkedText& text,
                              std::span<std::size_t> places = {});
 
-/// The tokens of what comes from a byte on, for a sequence that has read what is before it.
+/// Tokens of the text from a byte on, for a sequence that has read the text before it.
 std::vector<Token> tokens_from(const model::Vocab& vocab, const model::MarkedText& text, std::size_t byte);
 
 }  // namespace winnow
