@@ -12,7 +12,7 @@
 
 namespace winnow {
 
-/// A part of an answer that has come since the last one: thinking before what is said.
+/// The next part of an answer: reasoning, then content.
 struct AnswerPart {
   std::string_view reasoning;
   std::string_view content;
@@ -20,21 +20,21 @@ struct AnswerPart {
 
 using OnAnswerPart = std::function<void(const AnswerPart&)>;
 
-/// Splits an answer into what a model has thought and what it says, by the format of the model's chat template, while
-/// the answer comes.
+/// Splits an answer into reasoning and content while it arrives, by the format of the model's chat template.
 class WINNOW_EXPORT AnswerSplitter {
  public:
-  /// For the answer to a conversation, as Model::tokenize() writes it. Throws UsageError where the template cannot.
+  /// Splits the answer to a conversation as Model::tokenize() writes it. Throws UsageError if the template cannot
+  /// render it.
   AnswerSplitter(const Model& model, const Conversation& asked);
   AnswerSplitter(AnswerSplitter&&) noexcept;
   ~AnswerSplitter();
 
-  /// Has answers keep what the format needs: the names of control tokens that are part of it.
+  /// Returns the options with the control tokens preserved that belong to the format.
   GenerateOptions with_format(GenerateOptions options) const;
 
   /// Takes the next bytes. The part is valid until the next call.
   AnswerPart add(std::string_view bytes);
-  /// Returns what is left when the answer has ended. Valid as long as the splitter.
+  /// Returns the rest when the answer has ended. Valid as long as the splitter.
   AnswerPart end();
   /// The answer so far.
   const Message& message() const;

@@ -21,20 +21,20 @@ class Document;
 struct AskMethod;
 }  // namespace documents
 
-/// How documents that were read one by one are put together for a question, read from a string such as
-/// `samkv:update=overwrite` or `epic:initial=64,local=128`: the grammar of Spec without wrappers. A value: cheap to
-/// copy, immutable, safe to share between threads.
+/// A way of combining documents that were read separately, parsed from a string such as `samkv:update=overwrite` or
+/// `epic:initial=64,local=128`: the grammar of Spec without wrappers. A value: cheap to copy, immutable, safe to share
+/// between threads.
 class WINNOW_EXPORT AskSpec {
  public:
   /// `samkv`.
   AskSpec();
 
-  /// Throws UsageError: an unknown method or option names the nearest one and lists all.
+  /// Throws UsageError; for an unknown method or option it names the nearest one and lists all.
   static AskSpec parse(std::string_view text);
 
   /// Canonical form: the name and the options that differ from their default, in declared order. parse(print(s)) = s.
   std::string print() const;
-  /// The same with every option written out.
+  /// Canonical form with every option written out.
   std::string print_full() const;
   std::string name() const;
   bool needs_budget() const;
@@ -49,62 +49,62 @@ class WINNOW_EXPORT AskSpec {
   std::shared_ptr<const Impl> impl_;
 };
 
-/// All methods of asking with their options.
+/// All ask methods with their options.
 WINNOW_EXPORT std::vector<MethodInfo> list_ask_methods();
 
-/// How to treat a document whose keys and values cannot be read when they are needed: its store is gone, somebody
-/// has removed it, a block is damaged.
+/// What to do with a document whose keys and values cannot be read when they are needed: its store is gone, the
+/// document was removed, or a block is damaged.
 enum class UnreadableDocument : std::uint8_t {
   is_an_error,
-  is_recomputed,  ///< its tokens, which came when it was opened, are read anew and kept as they were: the same cache,
-                  ///< at a prefill's cost
+  is_recomputed,  ///< its tokens, loaded when it was opened, are read again and compressed as before: the same cache at
+                  ///< the cost of a prefill
 };
 
 struct WINNOW_EXPORT AskOptions {
   AskSpec method;
-  std::optional<Budget> budget;  ///< REQUIRES: set for a method that needs one (multi-infllm), not set for the others
-  KvType kv_type;                ///< of the cache that is made
+  std::optional<Budget> budget;  ///< REQUIRES: set if and only if the method needs one (multi-infllm)
+  KvType kv_type;                ///< of the resulting cache
   UnreadableDocument unreadable = UnreadableDocument::is_an_error;
 
-  /// Throws UsageError when these do not go together.
+  /// Throws UsageError if the options contradict each other.
   void check() const;
 };
 
-/// Time that a stage of asking took.
+/// Time of one step of ask().
 struct AskStage {
-  std::string name;  ///< "recompute" (documents that could not be read), "question", "select", "assemble", "answer"
-                     ///< (the question once more), "prefill"
+  std::string name;  ///< "recompute" (unreadable documents), "question", "select", "assemble", "answer" (the question
+                     ///< again), "prefill"
   double seconds = 0;
 };
 
 /// A document that could not be read and was recomputed.
 struct RecomputedDocument {
-  int index = 0;    ///< among those that were asked about
+  int index = 0;    ///< among the documents of the call
   std::string why;  ///< one sentence
-  /// The document that was used in its stead, also for the next question; must not outlive the session.
+  /// The replacement document, usable for later questions too; must not outlive the session.
   std::shared_ptr<const documents::Document> document;
 };
 
-/// A question over several documents, ready to be answered by generate().
+/// The result of ask(), ready for generate().
 struct Asked {
-  Cache cache;  ///< of the documents and the question; Session::save() takes it only when all entries are kept
+  Cache cache;                ///< documents and question; Session::save() accepts it only if all entries are kept
   std::vector<float> logits;  ///< [n_vocab] after the question
-  /// Blocks of 64 tokens of which entries are kept, ascending: [layer][document][…].
+  /// Blocks of 64 tokens with at least one kept entry, ascending: [layer][document][…].
   std::vector<std::vector<std::vector<int>>> kept_blocks;
-  int document_tokens = 0;             ///< of all documents, as they were stored
-  double sequence_ratio = 0;           ///< kept entries of all, mean over layers (and heads)
-  double recompute_ratio = 0;          ///< recomputed entries of all
-  double recompute_ratio_of_kept = 0;  ///< and of those that are kept
-  std::vector<AskStage> stages;        ///< in their order
+  int document_tokens = 0;             ///< tokens of all documents, as stored
+  double sequence_ratio = 0;           ///< kept entries / all entries, mean over layers and heads
+  double recompute_ratio = 0;          ///< recomputed entries / all entries
+  double recompute_ratio_of_kept = 0;  ///< recomputed entries / kept entries
+  std::vector<AskStage> stages;        ///< in order
   std::vector<RecomputedDocument> recomputed_documents;
 };
 
-/// Puts documents together, in their order, and reads a question over them. `question`: its tokens without BOS, with
-/// whatever closes the prompt. A document may be there twice: each copy has its own place. Documents of fewer than four
-/// blocks have no middle blocks, so samkv keeps all of them. A document that was compressed when it was added can only
-/// be put together as it is (`reuse`). Throws InputError for no documents, an empty question, a document of another
-/// model, or one that is damaged or gone (see AskOptions::unreadable); UsageError for a method that cannot work on
-/// compressed documents; MemoryError; Interrupted.
+/// Combines documents in the given order and reads a question over them. `question` has no BOS and includes the tokens
+/// that close the prompt. A document may occur several times; each copy has its own positions. Documents of fewer than
+/// four blocks have no middle blocks, so samkv keeps all of them. A document that was compressed when it was added can
+/// only be combined by `reuse`. Throws InputError for no documents, an empty question, a document of another model, or
+/// one that is damaged or gone (see AskOptions::unreadable); UsageError for a method that does not work on compressed
+/// documents; MemoryError; Interrupted.
 WINNOW_EXPORT Asked ask(Session& session, std::span<const std::shared_ptr<const documents::Document>> documents,
                         std::span<const Token> question, const AskOptions& options);
 

@@ -12,14 +12,14 @@ namespace winnow {
 
 class MemoryAccount;
 
-/// The account that counts this thread's memory now; null: none does.
+/// The account that counts this thread's memory now; null if none does.
 WINNOW_EXPORT MemoryAccount* current_account();
-/// An account counts so many bytes more or less. Null: nothing happens.
+/// Adds bytes to an account, or subtracts them. Does nothing for null.
 WINNOW_EXPORT void count_bytes(MemoryAccount* account, std::size_t bytes);
 WINNOW_EXPORT void uncount_bytes(MemoryAccount* account, std::size_t bytes);
 
-/// Reports to the account that was current when its container was made, wherever that is freed. The account outlives
-/// the container.
+/// Reports to the account that was current when its container was made, wherever the container is freed. The account
+/// must outlive the container.
 template <class T>
 class CountingAllocator {
  public:
@@ -40,7 +40,7 @@ class CountingAllocator {
     std::allocator<T>().deallocate(memory, n);
     uncount_bytes(account_, n * sizeof(T));
   }
-  /// A copy belongs to where it is made.
+  /// A copy reports to the account that is current where it is made.
   CountingAllocator select_on_container_copy_construction() const { return {}; }
   MemoryAccount* account() const { return account_; }
   bool operator==(const CountingAllocator&) const = default;
@@ -49,7 +49,7 @@ class CountingAllocator {
   MemoryAccount* account_;
 };
 
-/// For what grows with the prompt inside of a part of a method, so that a session counts it.
+/// Vector for memory of a method's parts that grows with the prompt, so that a session counts it.
 template <class T>
 using CountedVector = std::vector<T, CountingAllocator<T>>;
 

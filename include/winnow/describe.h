@@ -10,7 +10,7 @@
 
 namespace winnow {
 
-/// Tensors of a file that are of one type.
+/// Bytes of a file's tensors of one type.
 struct TypeShare {
   std::string type;  ///< such as `q4_k`
   std::size_t bytes = 0;
@@ -18,17 +18,18 @@ struct TypeShare {
 
 /// Description of a GGUF file, and whether winnow runs it.
 struct ModelDescription {
-  /// The value that Model::info() would have. Where winnow does not run the file, what its keys say as far as they are
-  /// those that most architectures have, and without `layers`; 0 and empty: the file does not say.
+  /// As Model::info() of a loaded model. If winnow does not run the file, only the common keys of the file, without
+  /// `layers`; 0 or empty: not in the file.
   ModelInfo info;
-  int parts = 1;                      ///< files that the model consists of
-  std::size_t file_bytes = 0;         ///< of all parts; of the first one where winnow does not run the model
-  std::vector<TypeShare> file_types;  ///< of the same, the type with the most bytes first
-  int window = 0;                     ///< tokens that some layer's queries see; 0: all
-  std::string refusal;  ///< the sentence that Model::load() throws, with the key or tensor; empty: winnow runs it
+  int parts = 1;                      ///< number of files of the model
+  std::size_t file_bytes = 0;         ///< of all parts; of the first one if winnow does not run the model
+  std::vector<TypeShare> file_types;  ///< of the same tensors, most bytes first
+  int window = 0;                     ///< the largest window of a layer, in tokens; 0: no layer has one
+  std::string refusal;  ///< message of the error that Model::load() throws, with the key or tensor; empty: winnow runs
+                        ///< the file
 };
 
-/// Reads no weights. Throws ModelError where the path is no GGUF file, or too little of one to say what it is.
+/// Reads no weights. Throws ModelError if the path is no GGUF file, or one too damaged to describe.
 WINNOW_EXPORT ModelDescription describe_model(const std::string& path);
 
 }  // namespace winnow

@@ -8,12 +8,11 @@
 
 namespace winnow {
 
-/// A document to be read once and asked about often.
+/// A document to be read once and asked about many times.
 struct DocumentText {
   std::string text;
   ControlTokens control = ControlTokens::as_text;
-  std::vector<Token> tokens =
-      {};  ///< for those who tokenise by themselves: all of them, with BOS; empty: those of `text`
+  std::vector<Token> tokens = {};  ///< alternative to `text`: all tokens, with BOS; empty: those of `text`
 };
 
 }  // namespace winnow

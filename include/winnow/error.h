@@ -9,15 +9,13 @@
 
 namespace winnow {
 
-/// Base of every exception that winnow throws. what() is one sentence with the numbers in it, fit to be shown to a
-/// user.
+/// Base of all exceptions of winnow. what() is one sentence for users, with the relevant numbers.
 class WINNOW_EXPORT Error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-/// The caller asked for something that cannot be: an unknown method, a budget of 0, a wrong option. The command exits
-/// with 2.
+/// An impossible request: an unknown method, a budget of 0, a wrong option. The command exits with 2.
 class WINNOW_EXPORT UsageError : public Error {
  public:
   using Error::Error;
@@ -35,19 +33,19 @@ class WINNOW_EXPORT InputError : public Error {
   using Error::Error;
 };
 
-/// Memory that could not be had.
+/// Memory that could not be allocated.
 class WINNOW_EXPORT MemoryError : public Error {
  public:
   MemoryError(const std::string& what, std::size_t bytes) : Error(what), bytes_(bytes) {}
 
-  /// Bytes that were asked for.
+  /// Bytes that were requested.
   std::size_t bytes() const { return bytes_; }
 
  private:
   std::size_t bytes_;
 };
 
-/// The work was cancelled through its StopToken. What was there before the call is still there.
+/// The work was stopped (Session::on_stop()). Everything that existed before the call is intact.
 class WINNOW_EXPORT Interrupted : public Error {
  public:
   using Error::Error;

@@ -12,20 +12,19 @@
 
 namespace winnow {
 
-/// The work and the memory to read a text with its questions and to answer them.
+/// Work and memory to read a text with its questions and to answer them.
 struct Forecast {
-  std::int64_t rows = 0;       ///< tokens that pass through all layers, each time that they do
-  std::size_t peak_bytes = 0;  ///< the most that MemoryUse::peak can become
-  int measured_tokens = 0;     ///< from the beginning, which were read
+  std::int64_t rows = 0;       ///< tokens that pass through all layers, counted once per pass
+  std::size_t peak_bytes = 0;  ///< upper bound of MemoryUse::peak
+  int measured_tokens = 0;     ///< first tokens of the text that were read to measure the time
   double measured_ms = 0;
 
-  /// At least: attention to many tokens and what methods observe take longer.
+  /// A lower bound: attention to many tokens and observers take longer.
   double read_ms() const { return measured_ms * static_cast<double>(rows) / measured_tokens; }
 };
 
-/// Computes the rows and bytes; reads the first tokens to see how long they take, and which work space the session
-/// needs. `answer` tokens are generated for each question at most. REQUIRES: text or a question. Throws what
-/// Session::prefill() throws.
+/// Computes rows and bytes, and reads the first tokens to measure their time and the session's work space. `answer` is
+/// the most tokens to generate for each question. REQUIRES: text or a question. Throws what Session::prefill() throws.
 WINNOW_EXPORT Forecast forecast(Session& session, std::span<const Token> text,
                                 std::span<const std::vector<Token>> questions, Protocol protocol,
                                 const CacheOptions& keep, int answer);

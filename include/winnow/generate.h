@@ -15,16 +15,16 @@
 
 namespace winnow {
 
-/// As in vLLM: biases, penalties, temperature, min-p, top-k, top-p, in this order. A temperature below 1e-5 is greedy
-/// and ignores what comes after it.
+/// Applied in vLLM's order: biases, penalties, temperature, min-p, top-k, top-p. A temperature below 1e-5 is greedy and
+/// ignores the filters.
 struct WINNOW_EXPORT SamplingOptions {
   float temperature = 0;
   int top_k = 40;
   float top_p = 0.95F;
   float min_p = 0.05F;
-  float repeat_penalty = 1;  ///< divides positive logits of tokens that the cache or the answer has; multiplies others
-  float presence_penalty = 0;                            ///< taken from the logit of each token that the answer has
-  float frequency_penalty = 0;                           ///< the same, for each time that the answer has it
+  float repeat_penalty = 1;  ///< divides positive logits of tokens in the cache or the answer; multiplies negative ones
+  float presence_penalty = 0;                            ///< subtracted from the logit of each token of the answer
+  float frequency_penalty = 0;                           ///< the same, times the token's count in the answer
   std::vector<std::pair<Token, float>> logit_bias = {};  ///< added to the logits of these tokens
   std::uint32_t seed = 0;
 
@@ -32,18 +32,18 @@ struct WINNOW_EXPORT SamplingOptions {
   void check() const;
 };
 
-/// Where an answer's thinking begins.
+/// Where the thinking begins: in the answer or in the prompt.
 enum class ThinkingBegin : std::uint8_t { answer, prompt };
 
-/// The thinking of an answer, which stands between tokens.
+/// Delimiters and limit of an answer's thinking.
 struct ThinkingOptions {
-  std::vector<Token> start = {};                 ///< that begin it; empty: answers have none
-  std::vector<std::vector<Token>> ends = {};     ///< each of which ends it
-  ThinkingBegin begins = ThinkingBegin::answer;  ///< `prompt`: the prompt ends within it
-  std::optional<int> most_tokens = {};  ///< after them the first of `ends` comes; none: it may be of any length
+  std::vector<Token> start = {};                 ///< tokens that begin the thinking; empty: answers have none
+  std::vector<std::vector<Token>> ends = {};     ///< alternative token sequences that end it
+  ThinkingBegin begins = ThinkingBegin::answer;  ///< `prompt`: the prompt ends within the thinking
+  std::optional<int> most_tokens = {};  ///< limit in tokens, after which the first of `ends` is forced; none: no limit
 };
 
-/// Effect of an end-of-sequence token. Where it is ignored, a grammar never lets it come.
+/// Effect of an end-of-sequence token. If ignored, a grammar never allows it.
 enum class EndOfSequence : std::uint8_t { stops, ignored };
 
 struct WINNOW_EXPORT GenerateOptions {
@@ -54,21 +54,21 @@ struct WINNOW_EXPORT GenerateOptions {
   EndOfSequence end = EndOfSequence::stops;
   int min_tokens = 0;  ///< before these, neither a token nor a stop text ends the answer
   int logprobs = 0;    ///< alternatives to report for each token; 0: none
-  /// Grammar of the answer: GBNF, llama.cpp's notation of grammars, with a rule `root`; empty: anything. The answer
-  /// ends where nothing more is allowed. Log probabilities stay those of the model, as if all tokens were allowed.
+  /// GBNF grammar (llama.cpp's notation) of the answer with a rule `root`; empty: no grammar. The answer ends where the
+  /// grammar allows nothing more. Log probabilities are the model's own, without the grammar.
   std::string grammar = {};
-  /// Regular expressions (ECMAScript) that make the grammar lazy: anything may come before one of them is found. What
-  /// the grammar is about begins with its first group that is not empty, or with all of it. They are looked for in the
-  /// last 256 bytes of the answer.
+  /// Regular expressions (ECMAScript) that make the grammar lazy: the answer is free until one of them matches. The
+  /// grammar applies from the first non-empty group of the match, or from its beginning. Only the last 256 bytes of the
+  /// answer are searched.
   std::vector<std::string> grammar_triggers = {};
-  /// The end of the prompt, with which the grammar begins. Only without triggers.
+  /// End of the prompt that the grammar covers, too. REQUIRES: empty if there are triggers.
   std::string grammar_prefix = {};
-  /// Control tokens whose names are part of the answer's text; others give none.
+  /// Control tokens that appear by name in the answer's text; all others give no text.
   std::vector<Token> preserved_tokens = {};
-  /// A lazy grammar looks for its triggers outside of the thinking.
+  /// A lazy grammar ignores triggers within the thinking.
   ThinkingOptions thinking = {};
 
-  /// Throws UsageError for a value out of its range. generate() does so, too, and for a grammar that cannot be read.
+  /// Throws UsageError for a value out of range. generate() does the same, and for an invalid grammar.
   void check() const;
 };
 
@@ -79,7 +79,7 @@ constexpr const char* name_of(FinishReason reason) {
   return reason == FinishReason::stop ? "stop" : reason == FinishReason::length ? "length" : "interrupted";
 }
 
-/// A token with its natural-log probability under the model's plain softmax.
+/// A token with its natural-log probability in the model's softmax, without any sampling option.
 struct TokenLogprob {
   Token id = 0;
   double logprob = 0;
@@ -87,23 +87,22 @@ struct TokenLogprob {
 
 struct GeneratedToken {
   TokenLogprob chosen;
-  std::vector<TokenLogprob> top;  ///< the `logprobs` most probable, falling
+  std::vector<TokenLogprob> top;  ///< the `logprobs` most probable tokens, most probable first
 };
 
 struct Generation {
   std::string text;
   std::vector<Token> tokens;
-  std::vector<GeneratedToken> logprobs;  ///< empty unless asked for
+  std::vector<GeneratedToken> logprobs;  ///< empty unless requested
   FinishReason finish = FinishReason::length;
-  int thinking_tokens = 0;  ///< of them, where the options say how thinking is told
+  int thinking_tokens = 0;  ///< tokens of the thinking, if the options have its delimiters
 };
 
-/// Gets the bytes of an answer as they are sure (a stop text that may be beginning is held back): sequence index,
-/// bytes.
+/// Gets the index of a sequence and the next bytes of its answer. Bytes that may begin a stop text are held back.
 using OnText = std::function<void(int, std::string_view)>;
 
-/// Generates answers for a batch: caches[i] goes on after logits[i] ([n_vocab], of its last token). Sequences that end
-/// leave the batch. When the session is stopped, what there is so far is returned with FinishReason::interrupted.
+/// Generates answers for a batch: caches[i] continues after logits[i] ([n_vocab], of its last token). Sequences that
+/// end leave the batch. If the session is stopped, the partial answers are returned with FinishReason::interrupted.
 WINNOW_EXPORT std::vector<Generation> generate(Session& session, std::span<Cache* const> caches,
                                                std::span<const std::vector<float>> logits,
                                                const GenerateOptions& options, const OnText& on_text = {});

@@ -12,12 +12,12 @@ namespace winnow {
 /// One option of a method, as `winnow methods NAME` lists it.
 struct OptionInfo {
   std::string name;
-  std::string value;  ///< default
+  std::string value;  ///< the default
   std::string range;  ///< `1 to 65536`, `max|mean`
   std::string effect;
 };
 
-/// A part of the composition: its place (`score`, `select`, …) and what stands there.
+/// A part of the composition: its place (`score`, `select`, …) and its description.
 struct PartInfo {
   std::string place;
   std::string text;
@@ -34,10 +34,10 @@ struct MethodInfo {
 /// All presets, in the registry's order.
 WINNOW_EXPORT std::vector<MethodInfo> list_methods();
 
-/// All wrappers, `ada` for ada(X), in the registry's order. They have no parts of their own.
+/// All wrappers, such as `ada` for ada(X), in the registry's order. They have no parts of their own.
 WINNOW_EXPORT std::vector<MethodInfo> list_wrappers();
 
-/// The parts of any spec, with the options that it gives. Throws UsageError as Spec::parse does.
+/// The parts of any spec, with the spec's options. Throws UsageError as Spec::parse does.
 WINNOW_EXPORT MethodInfo describe_method(std::string_view spec);
 
 }  // namespace winnow

@@ -21,7 +21,7 @@ struct LayerInfo {
   int n_head = 0;  ///< query heads
   int n_head_kv = 0;
   int head_dim = 0;
-  int window = 0;  ///< tokens that a query sees, its own included; 0: all up to its own
+  int window = 0;  ///< tokens that a query sees, itself included; 0: all up to itself
 
   bool operator==(const LayerInfo&) const = default;
 };
@@ -30,61 +30,59 @@ struct WINNOW_EXPORT ModelInfo {
   std::string path;
   std::string arch;         ///< GGUF's general.architecture
   std::string name;         ///< GGUF's general.name, may be empty
-  std::string weight_type;  ///< most frequent type of the matrices, such as `q4_1`
+  std::string weight_type;  ///< most frequent type of the weight matrices, such as `q4_1`
   int n_layer = 0;
   int n_embd = 0;
-  int n_head = 0;  ///< of the first layer, as the next two; `layers` has all
+  int n_head = 0;  ///< of the first layer, like the next two; `layers` has all
   int n_head_kv = 0;
   int head_dim = 0;
-  int n_expert = 0;       ///< of the first layer; 0: its feed-forward part is one
-  int n_expert_used = 0;  ///< of them by each token
+  int n_expert = 0;       ///< of the first layer; 0: dense feed-forward
+  int n_expert_used = 0;  ///< experts per token
   int n_vocab = 0;
-  int ctx_train = 0;                   ///< tokens that it was trained with, as its file says
-  int context = 0;                     ///< tokens that it reads: more than ctx_train where RoPE is scaled
+  int ctx_train = 0;                   ///< context in training, from the file
+  int context = 0;                     ///< usable context: more than ctx_train if RoPE is scaled
   std::size_t n_params = 0;            ///< elements of all tensors
-  std::size_t weight_bytes = 0;        ///< memory that the weights take
-  std::size_t kv_bytes_per_token = 0;  ///< an f16 key and value of every head of every layer without a window
+  std::size_t weight_bytes = 0;        ///< memory of the weights
+  std::size_t kv_bytes_per_token = 0;  ///< f16 keys and values of all heads in layers without a window
   std::vector<LayerInfo> layers = {};  ///< [n_layer]
 
-  /// The largest window of a layer; 0: none has one.
+  /// The largest window of a layer; 0: no layer has one.
   int window() const;
   int window_layers() const;
-  /// Bytes of an f16 cache of everything that so many tokens leave to be seen.
+  /// Bytes of the f16 full cache after so many tokens; layers with windows hold at most their window.
   std::size_t full_cache_bytes(int tokens) const;
 };
 
-/// A model: weights and vocabulary. Immutable after load() and safe to share between threads. Its file stays mapped:
-/// who cuts it ends the process by SIGBUS, unless the program handles that signal, as the command does.
+/// Weights and vocabulary of a model. Immutable after load() and safe to share between threads. The file stays mapped:
+/// if it is truncated, the process gets SIGBUS, which the command handles and other programs should.
 class WINNOW_EXPORT Model {
  public:
-  /// `path`: a GGUF file, or the first of a model's parts. Throws ModelError, MemoryError, UsageError for wrong
+  /// `path`: a GGUF file, or the first part of a split model. Throws ModelError, MemoryError, and UsageError for wrong
   /// options.
   static std::shared_ptr<const Model> load(const std::string& path, const ModelOptions& options = {});
   ~Model();
 
   const ModelInfo& info() const;
 
-  /// Throws InputError for an empty prompt and for one that must have more than 64 times the tokens that the model was
-  /// trained with (RoPE options widen that), UsageError for a chat template that is not known.
+  /// Throws InputError for an empty prompt and for one that is certain to exceed 64 times the model's trained context
+  /// (RoPE options extend it), UsageError for an unknown chat template.
   Prompt tokenize(const PromptText& prompt) const;
-  /// A conversation of which nothing has been said yet, and each of these as its first question: the text once for all.
-  /// Throws as above.
+  /// Tokens of a conversation without messages, once, and of each question as its first. Throws as above.
   Prompts tokenize(const Conversation& text, std::span<const std::string> questions) const;
-  /// A conversation from its beginning to where the next answer begins, or its text, ready for any question. Throws as
-  /// above, and UsageError when it ends with an answer.
+  /// Tokens of a conversation up to where the next answer begins, or of its text alone, ready for any question. Throws
+  /// as above, and UsageError if it ends with an answer.
   std::vector<Token> tokenize(const Conversation& conversation) const;
-  /// Tokens that a question adds to a conversation that has been read. Where that ends with a question, its answer is
-  /// left empty. Throws InputError for a question that is too long, UsageError for a chat template that is not known.
+  /// Tokens that a question adds to a conversation that was read. If the conversation ends with a question, that one's
+  /// answer is left empty. Throws InputError for a question that is too long, UsageError for an unknown chat template.
   Turn turn(const Conversation& read, const std::string& question) const;
-  /// Plain text without BOS, control names as text.
+  /// Tokens of plain text without BOS; control names are text.
   std::vector<Token> tokenize(std::string_view text) const;
-  /// Bytes of one token; control tokens give none. Concatenated pieces are the text, which need not be valid UTF-8 at
-  /// every cut.
+  /// Bytes of a token's text; control tokens give none. Concatenated token texts are the text; one alone need not be
+  /// valid UTF-8.
   std::string piece(Token token) const;
-  /// Whether generation ends with this token.
+  /// True if this token ends generation.
   bool ends(Token token) const;
-  /// Identity of this model: a hash of the whole file, or of all its parts. Computed at the first call, 0.3
-  /// s for a GB that is in memory.
+  /// Hash of the whole file, or of all parts. Computed at the first call, in 0.3 s per GB in the page cache.
   std::uint64_t hash() const;
 
   struct WINNOW_NO_EXPORT Impl;

@@ -5,14 +5,14 @@
 
 namespace winnow {
 
-/// Values of a model's file that a user may override.
+/// Overrides for values of a model file.
 struct ModelOptions {
-  float rope_freq_base = 0;  ///< 0: the file's
-  /// Empty: the file's. `none`, `linear:FACTOR`, `yarn:FACTOR[:TRAINED_CONTEXT]`; `longrope:short` or `longrope:long`
-  /// for a file with factors for texts of both lengths (long by default where its context is longer than the trained
-  /// one).
+  float rope_freq_base = 0;  ///< 0: from the file
+  /// `none`, `linear:FACTOR`, `yarn:FACTOR[:TRAINED_CONTEXT]`; `longrope:short` or `longrope:long` for a file with
+  /// factors for short and long texts (default: long if its context is longer than the trained one). Empty: from the
+  /// file.
   std::string rope_scaling;
-  /// The source of a chat template in Jinja; empty: the file's.
+  /// Source of a Jinja chat template; empty: the file's.
   std::string chat_template = {};
 };
 

@@ -13,37 +13,37 @@
 
 namespace winnow {
 
-/// Text that a method which compresses once has seen when it chooses the entries that stay.
+/// Text that a one-shot method has seen when it chooses the entries to keep.
 enum class Protocol : std::uint8_t {
-  aware,     ///< the text and the question
-  agnostic,  ///< the text alone
+  aware,     ///< text and question
+  agnostic,  ///< text only
 };
 inline constexpr std::array kProtocols{Protocol::aware, Protocol::agnostic};
 
-/// Where an answer begins: the prompt has been read to the end of its question.
+/// State in which an answer begins: the prompt has been read to the end of its question.
 struct AnswerStart {
   std::vector<Cache> caches;               ///< one for each CacheOptions
-  std::vector<std::vector<float>> logits;  ///< of the last token, [cache][n_vocab]
-  std::vector<CacheStats> stats;           ///< of each cache when it had been compressed
+  std::vector<std::vector<float>> logits;  ///< [cache][n_vocab] of the last token
+  std::vector<CacheStats> stats;           ///< of each cache just after compression
 };
 
-/// The questions about one text, which is read once for all of them.
+/// Questions about one text, which is read once for all of them.
 class WINNOW_EXPORT Questions {
  public:
-  /// Reads the text, and the questions where the protocol compresses after them, or there is no text. Keeps a reference
-  /// to the session. A question without tokens is answered from the end of the text. REQUIRES: a question. Throws what
-  /// Session::prefill() throws.
+  /// Reads the text, and also the questions if the protocol compresses after them or the text is empty. Keeps a
+  /// reference to the session. A question without tokens is answered from the end of the text. REQUIRES: at least one
+  /// question. Throws what Session::prefill() throws.
   Questions(Session& session, std::span<const Token> text, std::vector<std::vector<Token>> questions, Protocol protocol,
             std::span<const CacheOptions> caches);
-  /// About a text that was read and compressed before.
+  /// Questions about a text that was already read and compressed.
   Questions(Session& session, Prefilled text, std::vector<std::vector<Token>> questions);
 
   std::size_t size() const { return questions_.size(); }
-  /// The text as all questions find it; null where each has been read together with the text.
+  /// The text as every question finds it; null if each question was read together with the text.
   const Prefilled* text() const { return text_ ? &*text_ : nullptr; }
 
-  /// Reads a question. REQUIRES: they are asked in order, each once: the last one takes the text's caches, the others
-  /// copies. Throws what Session::extend() throws, and MemoryError.
+  /// Reads a question. REQUIRES: questions are asked in order, each once; the last one takes the text's caches, the
+  /// others copies. Throws what Session::extend() throws, and MemoryError.
   AnswerStart ask(std::size_t question);
 
  private:

@@ -12,7 +12,7 @@ namespace winnow {
 class Model;
 struct SamplingOptions;
 
-/// Options of sampling that somebody has chosen. Those that are absent are somebody else's.
+/// Sampling options that the user has set. Absent ones are decided elsewhere.
 struct WINNOW_EXPORT SamplingChoice {
   std::optional<float> temperature = {};
   std::optional<int> top_k = {};
@@ -21,15 +21,15 @@ struct WINNOW_EXPORT SamplingChoice {
   std::optional<float> repeat_penalty = {};
   std::optional<std::uint32_t> seed = {};
 
-  /// These options, changed where something was chosen.
+  /// `options` with the set ones replaced.
   SamplingOptions over(SamplingOptions options) const;
 };
 
-/// How llama.cpp's server samples where nobody chooses.
+/// Defaults of llama.cpp's server.
 WINNOW_EXPORT SamplingOptions usual_sampling();
 
-/// How a model is sampled where nobody chooses: as its file says (`general.sampling.*`), and for the rest as usual.
-/// Warns of values in the file that cannot be, which count as absent.
+/// Defaults of a model: `general.sampling.*` of its file, otherwise usual_sampling(). Warns of invalid values in the
+/// file and ignores them.
 WINNOW_EXPORT SamplingOptions default_sampling(const Model& model);
 
 }  // namespace winnow

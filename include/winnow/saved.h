@@ -20,7 +20,7 @@ struct SavedInfo {
   std::string model_arch;
   std::uint64_t model_hash = 0;
   int n_layer = 0;
-  int n_head_kv = 0;  ///< of the first layer, as the next one; `layers` has all
+  int n_head_kv = 0;  ///< of the first layer, like the next; `layers` has all
   int head_dim = 0;
   std::vector<LayerInfo> layers = {};  ///< [n_layer]
   int tokens_seen = 0;
@@ -29,16 +29,14 @@ struct SavedInfo {
   int entries_min = 0;  ///< over layers and KV heads
   int entries_max = 0;
   std::size_t bytes = 0;  ///< of the file
-  std::string
-      damage;  ///< which checksum does not hold; empty: all do. Entries are then those of the layers that are whole.
+  std::string damage;     ///< the first checksum that fails; empty: none. Entries are then counted over intact layers.
 };
 
-/// Reads what Session::save() has written, without a model; all checksums are computed. Throws InputError when the path
-/// is no saved cache of this version, is truncated, or what it says of itself is damaged. May be called by several
-/// threads.
+/// Describes a file of Session::save() without a model, and verifies all checksums. Throws InputError if the path is no
+/// saved cache of this version, is truncated, or its description is damaged. Thread-safe.
 WINNOW_EXPORT SavedInfo describe_saved(const std::string& path);
 
-/// Whether a file begins like a saved cache. Does not throw: what cannot be read does not.
+/// True if a file begins like a saved cache. Does not throw: false for unreadable files.
 WINNOW_EXPORT bool is_saved(const std::string& path);
 
 }  // namespace winnow

@@ -25,109 +25,108 @@ namespace engine {
 class CacheSource;
 }  // namespace engine
 
-/// How a request has ended.
+/// Result of a request.
 struct RequestEnd {
-  std::vector<Generation> answers;  ///< as far as they have come, [answers]
-  /// [answers], or the request's own cache where no answer has begun, or none. CacheStats::tokens_seen says how far
-  /// each has read: an answer's last token may be missing. After an error other than MemoryError they cannot be gone on
-  /// with.
+  std::vector<Generation> answers;  ///< complete or partial, [answers]
+  /// [answers], or the request's own cache if no answer has begun, or empty. CacheStats::tokens_seen tells how far each
+  /// has read: the last token of an answer may be missing. After an error other than MemoryError the caches cannot be
+  /// continued.
   std::vector<Cache> caches;
-  std::vector<GeneratedToken> prompt_logprobs;  ///< of the text's tokens from the second on, where they were asked for
-  int cached_tokens = 0;                        ///< of the text, that were not read because they were stored
-  std::exception_ptr error;                     ///< what has ended it; null: nothing has
-  double queue_ms = 0;                          ///< before it began
-  double read_ms = 0;                           ///< from then on until its first token
-  double answer_ms = 0;                         ///< from then on
+  std::vector<GeneratedToken> prompt_logprobs;  ///< of the text's tokens but the first, if requested
+  int cached_tokens = 0;                        ///< tokens of the text that were found in the prefix store
+  std::exception_ptr error;                     ///< why the request failed; null: it did not
+  double queue_ms = 0;                          ///< from add() until it began
+  double read_ms = 0;                           ///< from then to its first token
+  double answer_ms = 0;                         ///< from then to its end
 };
 
-/// Who hears of a request, from within Scheduler::advance(). All may be empty. They may call add() and cancel(). What
-/// they throw ends the request with that error; on_end() must not throw.
+/// Callbacks of a request, called by Scheduler::advance(). Each may be empty, and may call add() and cancel(). An
+/// exception ends the request with that error; on_end() must not throw.
 struct RequestEvents {
-  /// `text` has been read and compressed, or found; with the logits of its last token, [n_vocab].
+  /// `text` has been read and compressed, or found. Gets the logits of its last token, [n_vocab].
   std::function<void(const Cache&, std::span<const float>)> on_text;
-  /// The whole prompt has been read: an answer begins with these logits.
+  /// The whole prompt has been read. Gets the logits with which the answer begins.
   std::function<void(const Cache&, std::span<const float>)> on_prompt;
-  /// Which answer, its next token (with alternatives if they are asked for), and the bytes that have become sure. Bytes
-  /// that are still held back in the end, as a stop text might have begun, are in RequestEnd only.
+  /// Gets the index of the answer, its next token (with alternatives if requested), and the next bytes of its text.
+  /// Bytes held back at the end, because they might begin a stop text, are only in RequestEnd.
   std::function<void(int, const GeneratedToken&, std::string_view)> on_token;
-  /// Once for every request, whatever has ended it; not for those that a scheduler takes along when it is destroyed.
+  /// Called once for every request, however it ends, except for those that are pending when the scheduler is destroyed.
   std::function<void(RequestEnd)> on_end;
 };
 
-/// A text to be read, how it is kept, and what is generated after it.
+/// A text to read, how to compress it, and what to generate after it.
 struct Request {
-  std::vector<Token> text;  ///< read layer by layer, and compressed by `keep`
-  /// Last tokens of the text, or of its last stage, that are the question, for methods that go by it; 0: not known.
+  std::vector<Token> text;  ///< read layer by layer, and compressed as `keep` says
+  /// Number of last tokens of the text or its last stage that are the question, for methods that need it; 0: unknown.
   std::size_t asked = 0;
-  /// Where the stages of the text end, ascending; the last one is its end. Each stage is compressed by itself: the
-  /// first as a prompt, the others as Session::extend() and Session::compress() would one after another, and all by no
-  /// less than the method works with. So a conversation that goes on has the stages that it had before. Empty: the text
-  /// is one prompt.
+  /// Ends of the text's stages, ascending; the last one is the end of the text. Each stage is compressed by itself: the
+  /// first as a prompt, the others as by Session::extend() and Session::compress(), with at least the method's least
+  /// budget. Thus a conversation that continues has the stages that it had before. Empty: the text is one prompt.
   std::vector<std::size_t> stages = {};
-  CacheOptions keep;                            ///< of the text
-  std::optional<Cache> cache;                   ///< in the place of a text: what is gone on with
-  std::shared_ptr<engine::CacheSource> source;  ///< in the place of both: what makes the cache, as `keep` says
-  std::vector<float> logits;    ///< [n_vocab] of the last token of `cache`, where no question follows it
-  std::vector<Token> question;  ///< appended to what has been compressed; may be empty
+  CacheOptions keep;                            ///< for the text
+  std::optional<Cache> cache;                   ///< instead of a text: the cache to continue
+  std::shared_ptr<engine::CacheSource> source;  ///< instead of both: makes the cache as `keep` says
+  std::vector<float> logits;                    ///< [n_vocab] of the last token of `cache`, if no question follows
+  std::vector<Token> question;                  ///< appended after compression; may be empty
   GenerateOptions generate;
-  int answers = 1;  ///< which differ by their seeds: the i-th has seed + i
-  /// Set: the log probabilities of the text's tokens are computed, with so many alternatives each. They come from full
-  /// attention, which is how a text is read whatever is kept of it. Such a text is always read.
+  int answers = 1;  ///< they differ by their seeds: answer i has seed + i
+  /// If set, log probabilities of the text's tokens are computed, with so many alternatives each. They come from full
+  /// attention, as during any prefill. Such a text is never taken from the prefix store.
   std::optional<int> prompt_logprobs;
-  /// Set: what is kept of the text is stored for later requests with the same options and salt whose texts begin with
-  /// the same stages, and they wait for it: what is kept after the last stage, and after the first, second, fourth,
-  /// eighth and so on. An answer is the same whether its text was found or read.
+  /// If set, the caches after the last stage and after the first, second, fourth, eighth and so on are stored for later
+  /// requests with the same options and salt whose texts begin with the same stages; requests wait for one that is
+  /// reading their stages. Answers do not depend on whether a text was found or read.
   std::optional<std::string> cache_salt;
-  std::string key;   ///< whose request it is; keys share the scheduler evenly, by tokens read and generated
-  int priority = 0;  ///< among those of its key: higher ones begin first
+  std::string key;   ///< owner of the request; keys share the scheduler evenly, by tokens read and generated
+  int priority = 0;  ///< among requests of the same key: higher ones begin first
   RequestEvents events = {};
 };
 
-/// A prompt that is compressed when its question has been seen, or before it. A prompt without text is its question.
+/// A request whose prompt is compressed before or after its question has been read. A prompt without text is its
+/// question.
 WINNOW_EXPORT Request request_of(Prompt prompt, Protocol protocol);
 
 struct WINNOW_EXPORT SchedulerOptions {
-  /// Requests that are being read or answered at a time; others wait.
+  /// The most requests that are read or answered at a time; others wait.
   int parallel = 16;
-  /// Time from one token of an answer to the next while prompts are read; one quantum (one chunk through one layer) is
-  /// always read.
+  /// The longest time between two tokens of an answer while prompts are read. One quantum (one chunk through one layer)
+  /// is always read.
   std::chrono::milliseconds max_itl = std::chrono::milliseconds(50);
-  /// Bytes of keys, values, hidden states and work space that requests may be promised together.
-  /// The machine must have them. Packed weights of one layer, the work space of a decode step, and caches of requests
-  /// that wait, are not counted.
+  /// Limit of the sum of all promises: bytes of keys, values, hidden states and work space. The machine must have them.
+  /// Not counted: packed weights of one layer, the work space of a decode step, and caches of waiting requests.
   std::size_t memory = std::numeric_limits<std::size_t>::max();
-  /// Bytes of the texts that are stored for later requests, besides.
+  /// Additional bytes for texts that are stored for later requests.
   std::size_t prefix_memory = 0;
 
-  /// Throws UsageError for a value out of its range.
+  /// Throws UsageError for a value out of range.
   void check() const;
 };
 
-/// Use of stored texts by requests with a cache_salt.
+/// Use of the prefix store by requests with a cache_salt.
 struct PrefixUse {
-  std::uint64_t asked = 0;  ///< tokens of the texts of all of them that have begun
-  std::uint64_t found = 0;  ///< those that were stored
-  int entries = 0;          ///< texts that are stored now
-  std::size_t bytes = 0;    ///< that they hold
+  std::uint64_t asked = 0;  ///< text tokens of all such requests that have begun
+  std::uint64_t found = 0;  ///< those that were found
+  int entries = 0;          ///< texts stored now
+  std::size_t bytes = 0;    ///< held by these texts
 };
 
-/// A request as it is now.
+/// Current state of a request.
 struct RequestState {
   enum class Phase : std::uint8_t { waiting, reading, answering };
 
   std::uint64_t id = 0;
   Phase phase = Phase::waiting;
-  int prompt_tokens = 0;  ///< of all that its cache will have seen before the answer
-  double read = 0;        ///< share of the prompt that has been read, 0 … 1
-  int generated = 0;      ///< tokens of all its answers
+  int prompt_tokens = 0;  ///< tokens that its cache will have seen before the answer
+  double read = 0;        ///< share of the prompt, 0 … 1
+  int generated = 0;      ///< tokens of all answers
   std::size_t bytes_promised = 0;
-  std::size_t bytes_held = 0;    ///< of its caches, those that are being read included
-  std::size_t entries_held = 0;  ///< of the same, over KV heads of layers without a window
+  std::size_t bytes_held = 0;    ///< of its caches, including those being read
+  std::size_t entries_held = 0;  ///< of the same caches, over KV heads of layers without a window
 };
 
-/// Reads and answers any number of requests at once. An answer is bit for bit what the request would get alone, however
-/// many others there are, whenever they came and left. Memory is promised before a request begins, so none fails in the
-/// middle for want of it. Belongs to one thread, like its session, which does nothing else meanwhile.
+/// Reads and answers any number of requests at once. An answer is bit for bit that of the request alone, whichever
+/// other requests there are. Memory is promised before a request begins, so none fails halfway for lack of memory.
+/// Belongs to one thread, like its session, which must not be used otherwise meanwhile.
 class WINNOW_EXPORT Scheduler {
  public:
   using Id = std::uint64_t;
@@ -136,33 +135,30 @@ class WINNOW_EXPORT Scheduler {
   Scheduler(Session& session, const SchedulerOptions& options);
   ~Scheduler();
 
-  /// Bytes that a request will be promised: the most that it can have in use. Throws InputError and UsageError as
-  /// add().
+  /// Bytes that a request will be promised: the most that it can use. Throws InputError and UsageError like add().
   std::size_t bytes_of(const Request& request) const;
-  /// Lowers `max_tokens` of a request, and `min_tokens` with it, so far that all that it can need fits into the memory
-  /// (SchedulerOptions::memory) when it has that to itself; to 1 where nothing fits. What else runs does not count, so
-  /// that answers do not depend on it. Throws InputError and UsageError as add().
+  /// Lowers `max_tokens` and `min_tokens` of a request until it fits into SchedulerOptions::memory alone; to 1 if
+  /// nothing fits. Other requests do not count, so answers do not depend on them. Throws InputError and UsageError like
+  /// add().
   void fit_answers(Request& request) const;
-  /// Throws InputError for a request with nothing to read or an unknown token, UsageError for options that do not go
-  /// together, MemoryError for one that never fits; then no event is called, and the request is as it was.
+  /// Throws InputError for a request with nothing to read or an unknown token, UsageError for contradictory options,
+  /// MemoryError for one that never fits. The request is then unchanged, and no callback is called.
   Id add(Request&& request);
-  /// Ends a request before the next step, with what there is: on_end() is called by advance(). Nothing happens when it
-  /// has ended before.
+  /// Ends a request before the next step with its partial answers; advance() calls on_end(). Does nothing if it has
+  /// ended.
   void cancel(Id id);
 
-  /// One decode step for all that are being answered, then prompts are read for the time that there is. Returns false
-  /// when there is nothing left to do, or nothing before something outside has happened. An error belongs to the
-  /// requests that it met, which end; only Interrupted (Session::on_stop()) is thrown, when all requests have ended
-  /// with what there is.
+  /// Makes one decode step for all answers, then reads prompts for the remaining time. Returns false if there is
+  /// nothing left to do, or nothing before something outside happens. Errors end the requests that they concern. Throws
+  /// only Interrupted (Session::on_stop()), after all requests have ended with their partial answers.
   bool advance();
 
   std::vector<RequestState> states() const;
-  /// Bytes that are promised now.
+  /// Bytes promised now.
   std::size_t promised() const;
   PrefixUse prefix_use() const;
-  /// The longest time, since the scheduler began, that answers have waited for one quantum of reading, with what is
-  /// done before it (telling of requests that have ended, beginning others). Reading goes on beyond
-  /// SchedulerOptions::max_itl for no longer.
+  /// The longest time, so far, that answers have waited for one quantum of reading, including the work before it
+  /// (ending and beginning requests). Reading exceeds SchedulerOptions::max_itl by no more than that.
   double longest_quantum_ms() const;
 
  private:

@@ -5,8 +5,8 @@
 
 namespace winnow {
 
-/// A store that cannot be reached, read or written now: a server that is gone, a full disk, no permission. The same
-/// call may succeed later.
+/// A store that cannot be reached, read or written now: an unreachable server, a full disk, missing permission. The
+/// same call may succeed later.
 class WINNOW_EXPORT StoreError : public InputError {
  public:
   using InputError::InputError;

@@ -3,13 +3,13 @@
 
 namespace winnow {
 
-/// Ends of words, sentences and lines, by the token's text. Letters, digits, `_` and `-` of ASCII make
-/// words, so that a number, a hexadecimal string and an identifier are one word each, in however many tokens.
+/// Boundaries of words, sentences and lines in a token's text. Words consist of ASCII letters, digits, `_` and `-`, so
+/// a number, a hexadecimal string or an identifier is one word, whatever its number of tokens.
 struct TokenClass {
-  bool begins_in_word : 1 = false;  ///< its first byte belongs to a word
-  bool ends_in_word : 1 = false;    ///< its last byte belongs to a word
-  bool ends_sentence : 1 = false;   ///< its last mark is `.`, `!` or `?`, where no word goes on after it
-  bool ends_line : 1 = false;  ///< it has a line break, or stands for nothing that is written, as control tokens do
+  bool begins_in_word : 1 = false;  ///< first byte belongs to a word
+  bool ends_in_word : 1 = false;    ///< last byte belongs to a word
+  bool ends_sentence : 1 = false;   ///< last punctuation mark is `.`, `!` or `?`, and no word follows it
+  bool ends_line : 1 = false;       ///< has a line break, or gives no text, like control tokens
 
   bool operator==(const TokenClass&) const = default;
 };

@@ -14,35 +14,35 @@
 
 namespace winnow::attention {
 
-/// Attention of one layer. Query head h reads KV head h / group().
+/// Attention parameters of a layer. Query head h reads KV head h / group().
 struct Shape {
   int query_heads = 0;
   int kv_heads = 0;
   int head_dim = 0;
   float scale = 0.0F;  ///< on q·k, usually 1/sqrt(head_dim)
-  int window = 0;      ///< keys that a query of a prompt sees, its own included; 0: all up to its own
-  float cap = 0.0F;    ///< the soft cap of logits; 0: there is none
-  /// [H_q] logits of what a query may attend to instead of keys, learnt with the network: attention to the keys adds up
-  /// to less than 1. Empty: there are none.
+  int window = 0;      ///< keys that a query of a prompt sees, itself included; 0: all up to itself
+  float cap = 0.0F;    ///< soft cap of logits; 0: none
+  /// [H_q] Learnt sink logits: they take part in the softmax without a key, so attention to the keys adds up to less
+  /// than 1. Empty: none.
   std::span<const float> sink_logits = {};
 
   int group() const { return query_heads / kv_heads; }
-  /// The sink of a query head; empty: there is none.
+  /// Sink logit of a query head; empty: none.
   std::span<const float> sink_of(int query_head) const {
     return sink_logits.empty() ? sink_logits : sink_logits.subspan(static_cast<std::size_t>(query_head), 1);
   }
-  /// The soft cap of a logit: cap tanh(z / cap).
+  /// Applies the soft cap to a logit: cap tanh(z / cap).
   float capped(float z) const { return cap > 0 ? cap * std::tanh(z / cap) : z; }
-  /// The logit of a query and a key with this product.
+  /// Logit of a query and a key from their dot product.
   float logit(float product) const { return capped(scale * product); }
 };
 
-/// Which query rows of a prompt are observed, by index 0 … N-1.
+/// Selects the observed query rows of a prompt of N tokens, by index 0 … N-1.
 struct WINNOW_EXPORT ObservedRows {
   enum class Kind : std::uint8_t {
     last,  ///< the last `count` rows
     all,
-    band,    ///< all rows, each at the keys at most `count` before it (itself included)
+    band,    ///< all rows, each only at itself and the `count` keys before it
     listed,  ///< the rows in `list`, ascending
   };
   Kind kind = Kind::all;
@@ -50,11 +50,11 @@ struct WINNOW_EXPORT ObservedRows {
   std::vector<std::int32_t> list;
 
   bool operator==(const ObservedRows&) const = default;
-  /// Whether row i of a prompt of n rows is observed.
+  /// True if row i of a prompt of n rows is observed.
   bool contains(int i, int n) const;
 };
 
-/// Some consecutive keys; by default all.
+/// A range of keys; by default all.
 struct KeyRange {
   int begin = 0;
   int end = std::numeric_limits<int>::max();
@@ -65,39 +65,38 @@ struct KeyRange {
 /// Reduction of each key's attention probabilities over the observed rows.
 enum class Reduction : std::uint8_t { sum, max };
 
-/// Factor of a row's probabilities before they are reduced.
+/// Factor of a row's probabilities before the reduction.
 enum class RowScale : std::uint8_t {
   one,
-  inverse_input,  ///< 1 over the Euclidean length of the row that its query, key and value are made of
+  inverse_input,  ///< 1 / Euclidean norm of the row's layer input
 };
 
-/// Consecutive tokens of a prompt that attend to one another alone, each to all of its tile, by the softmax of q·k
-/// without scale, cap and sinks. They are counted from the prompt's first token; the last tile may be shorter.
+/// Consecutive tokens of a prompt that attend to all tokens of their own tile and to no others, by the softmax of q·k
+/// without scale, cap and sinks. Tiles are counted from the prompt's first token; the last one may be shorter.
 struct Tiles {
-  /// Padding of a tile that is too short: nothing, or tokens whose queries and keys are zeros, as in kvpress.
+  /// Padding of a short tile: nothing, or tokens with zero queries and keys, as in kvpress.
   enum class Rest : std::uint8_t { nothing, zeros };
   int length = 0;
-  int before = 0;  ///< first tokens that are in no tile
-  int after = 0;   ///< last ones
+  int before = 0;  ///< first tokens that belong to no tile
+  int after = 0;   ///< last tokens that belong to no tile
   Rest rest = Rest::nothing;
 
   bool operator==(const Tiles&) const = default;
 };
 
-/// Statistics that a method asks attention to record.
+/// Statistics that attention records for a method.
 struct Observe {
   ObservedRows rows;
   Reduction reduction = Reduction::sum;
-  /// Factors of the logits of each of the last rows before the softmax that is recorded, first to last;
-  /// empty: 1. The layer's output is that of the plain softmax. REQUIRES: kind last, reduction sum, as many as there
-  /// are observed rows.
+  /// Logit factors of each of the last rows, first to last, for the recorded softmax; empty: 1. The layer's output uses
+  /// the plain softmax. REQUIRES: kind last, reduction sum, one factor for each observed row.
   std::vector<float> power = {};
-  /// Factors of the probabilities of each of the last rows, first to last; empty: 1. REQUIRES: kind last,
-  /// as many as there are observed rows, above 0; no powers.
+  /// Probability factors of each of the last rows, first to last; empty: 1. REQUIRES: kind last, one positive factor
+  /// for each observed row; no powers.
   std::vector<float> weight = {};
   RowScale scale = RowScale::one;
 
-  /// For an observed row of a prompt of n rows.
+  /// Weight of an observed row of a prompt of n rows.
   float weight_of(int row, int n) const {
     return weight.empty() ? 1.0F : weight[weight.size() - static_cast<std::size_t>(n - row)];
   }
@@ -105,7 +104,7 @@ struct Observe {
 };
 
 /// Column statistics of the attention matrix A[h, i, j] (full causal softmax rows): for each query head h and key j the
-/// reduction over the observed rows i. Keys that no observed row sees hold 0. Layout [H_q][n].
+/// reduction over the observed rows i. 0 for keys that no observed row sees. Layout [H_q][n].
 class WINNOW_EXPORT Observation {
  public:
   Observation(Observe what, int query_heads, int n);
@@ -113,7 +112,7 @@ class WINNOW_EXPORT Observation {
   const Observe& what() const { return what_; }
   int query_heads() const { return query_heads_; }
   int size() const { return n_; }
-  /// Begins another layer: forgets everything, and makes room for so many query heads.
+  /// Begins another layer: resets all statistics for so many query heads.
   void begin_layer(int query_heads) {
     query_heads_ = query_heads;
     values_.assign(static_cast<std::size_t>(query_heads) * static_cast<std::size_t>(n_), 0.0F);
@@ -131,11 +130,11 @@ class WINNOW_EXPORT Observation {
   CountedVector<float> values_;
 };
 
-/// Observations that belong to somebody else, in an order of its own.
+/// A view of observations, in an order of its own.
 class Observed {
  public:
   Observed() = default;
-  /// All of them, which outlive it.
+  /// Views all of them; they must outlive the view.
   Observed(const std::vector<Observation>& all) {  // NOLINT(google-explicit-constructor): it is nothing but a view
     for (const auto& one : all) add(one);
   }
@@ -148,27 +147,27 @@ class Observed {
   std::vector<const Observation*> all_;
 };
 
-/// Some query rows of a prompt in a layer as they were: each query, and what attention gave for it. Where several
-/// layers read the same keys, the rows of each of them, one layer after the other.
+/// Queries and attention outputs of some rows of a prompt in a layer. If several layers read the same keys, the rows of
+/// each of them, one layer after the other.
 class WINNOW_EXPORT QueryRows {
  public:
-  /// For a prompt of n rows. There are none before the first begin_layer().
+  /// For a prompt of n rows. REQUIRES: begin_layer() before the first store().
   QueryRows(ObservedRows which, int n, int query_heads, int head_dim);
 
   const ObservedRows& which() const { return which_; }
-  /// The rows to come are those of one more layer.
+  /// Begins the rows of one more layer.
   void begin_layer();
-  /// Row i of the layer, [H_q][d] each; one that is not wanted is passed over. Threads may store different rows.
+  /// Stores row i of the layer, [H_q][d] each, unless it was not requested. Threads may store different rows.
   void store(int i, const float* queries, const float* outputs);
 
   int size() const { return static_cast<int>(outputs_.size() / width_); }
-  /// Index of a row in the prompt.
+  /// Position of row r in the prompt.
   int row(int r) const { return rows_[static_cast<std::size_t>(r) % rows_.size()]; }
-  /// Its query of a query head, rotated to the row's position, [d].
+  /// Query of a query head in row r, rotated to the row's position, [d].
   std::span<const float> query(int r, int head) const { return {queries_.data() + offset(r, head), dim_}; }
-  /// Output of attention for it, before the output projection, [d].
+  /// Attention output of a query head in row r, before the output projection, [d].
   std::span<const float> output(int r, int head) const { return {outputs_.data() + offset(r, head), dim_}; }
-  /// Bytes of the rows of so many layers.
+  /// Bytes for the rows of so many layers.
   static std::size_t bytes(const ObservedRows& which, int n, int query_heads, int head_dim, int layers);
 
  private:
@@ -179,7 +178,7 @@ class WINNOW_EXPORT QueryRows {
   ObservedRows which_;
   std::size_t dim_;
   std::size_t width_;               ///< H_q d
-  std::vector<std::int32_t> rows_;  ///< of the prompt, ascending
+  std::vector<std::int32_t> rows_;  ///< positions in the prompt, ascending
   CountedVector<float> queries_;    ///< [layer][row][H_q][d]
   CountedVector<float> outputs_;
 };

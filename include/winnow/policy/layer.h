@@ -19,15 +19,15 @@ namespace winnow::policy {
 /// Facts about a layer that are known before anything has been read.
 struct LayerPrompt {
   int tokens = 0;
-  int group = 1;     ///< query heads of a KV head
+  int group = 1;     ///< query heads per KV head
   int head_dim = 0;  ///< d
   int kv_heads = 1;
-  int question = 0;  ///< of the tokens, the last ones that are the question; 0: not known
+  int question = 0;  ///< number of last tokens that are the question; 0: unknown
 
   int query_heads() const { return group * kv_heads; }
 };
 
-/// One score for each entry of each KV head, [H_kv][n]. The highest are kept.
+/// A score for each entry of each KV head, [H_kv][n]. The entries with the highest scores are kept.
 class Scores {
  public:
   Scores(int heads, int n)
@@ -49,8 +49,8 @@ class Scores {
   CountedVector<float> values_;
 };
 
-/// Facts about one layer without a window that a calibration has, under the names of the CalibrationParts that found
-/// them. Without facts where the session has no calibration.
+/// Calibration facts of one layer without a window, by the name of their CalibrationPart. Empty if the session has no
+/// calibration.
 class WINNOW_EXPORT LayerCalibration {
  public:
   using Facts = std::map<std::string, std::vector<float>, std::less<>>;
@@ -59,7 +59,7 @@ class WINNOW_EXPORT LayerCalibration {
   explicit LayerCalibration(Facts facts) : facts_(std::move(facts)) {}
 
   const Facts& facts() const { return facts_; }
-  /// The numbers of one name. Throws UsageError where they are not there, or not as many.
+  /// The numbers of this name. Throws UsageError if they are missing or not `count`.
   std::span<const float> numbers(std::string_view name, std::size_t count) const;
   bool operator==(const LayerCalibration&) const = default;
 

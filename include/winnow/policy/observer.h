@@ -25,28 +25,29 @@ class LayerScratch;
 }  // namespace cache
 }  // namespace winnow
 
-/// Observers look at a prompt while it passes through a layer, and show what they have seen to the parts of the methods
-/// that asked for it. Methods that ask for the same share one observer.
+/// Observers watch a prompt while it passes through a layer, and provide results to the parts of the methods that
+/// requested them. Equal requests share one observer.
 namespace winnow::policy {
 
 struct Replay;
 class OutputProjection;
 
-/// A layer of a prompt, as it is known before the prompt's rows pass through it.
+/// A layer of a prompt, as known before the prompt's rows pass through it.
 struct ObservedLayer {
   int number = 0;   ///< among all layers of the model
-  int keys_of = 0;  ///< the layer whose keys it reads: its own number, or an earlier layer's
+  int keys_of = 0;  ///< the layer whose keys it reads: itself, or an earlier one
   int readers = 1;  ///< layers that read these keys, this one included
   LayerPrompt prompt;
   attention::Shape shape;
   const Rope& rope;
   const LayerCalibration& calibration;
-  int past = 0;                      ///< tokens that come before the prompt
-  int input_dim = 0;                 ///< n_embd: the length of the row that query, key and value are made of
+  int past = 0;                      ///< tokens before the prompt
+  int input_dim = 0;                 ///< n_embd, the width of the layer's input rows
   std::size_t projection_bytes = 0;  ///< work space of OutputProjection::lengths()
 };
 
-/// The rows that queries, keys and values of some tokens are made of: those of the prompt from `first` on.
+/// Layer inputs of some tokens of the prompt: the normalized hidden states from which queries, keys and values are
+/// computed.
 struct LayerInputs {
   int first = 0;
   int count = 0;
@@ -54,30 +55,30 @@ struct LayerInputs {
   const float* data = nullptr;  ///< [count][width]
 };
 
-/// Tokens of a prompt, from `first` on, when attention has been computed for them.
+/// Some tokens of a prompt after their attention has been computed.
 struct LayerRows {
   int first = 0;
   int count = 0;
   const float* queries = nullptr;      ///< [count][H_q][d], rotated
-  const float* outputs = nullptr;      ///< [count][H_q][d] what attention gave for them, before the output projection
+  const float* outputs = nullptr;      ///< [count][H_q][d] attention outputs before the output projection
   const cache::LayerScratch& scratch;  ///< keys, values and positions of all tokens so far
 };
 
-/// A layer whose keys nobody reads any more.
+/// A layer whose keys are not needed any more.
 struct EndedLayer {
   int number = 0;
   const cache::LayerScratch& scratch;  ///< keys and values of the whole prompt
   const OutputProjection& projection;
 };
 
-/// Rows that an observer reads of a chunk, beside the attention that is recorded for it.
+/// Rows that an observer reads of each chunk, beside the attention statistics recorded for it.
 struct ObserverNeeds {
   bool inputs = false;
-  bool queries = false;  ///< with the outputs
+  bool queries = false;  ///< and outputs
 };
 
-/// Looks at a prompt in one layer after the other. The team calls see_inputs() and see_rows() with a barrier before and
-/// after: its members share the rows, or the heads.
+/// Watches a prompt in one layer after the other. All members of the team call see_inputs() and see_rows(), between
+/// barriers, and share the rows or the heads.
 class WINNOW_EXPORT Observer {
  public:
   Observer() = default;
@@ -86,32 +87,32 @@ class WINNOW_EXPORT Observer {
   virtual ~Observer() = default;
 
   virtual ObserverNeeds needs() const { return {}; }
-  /// Statistics that attention adds to while chunks pass.
+  /// Statistics that attention accumulates while chunks pass.
   virtual std::vector<attention::Observation*> columns() { return {}; }
-  /// Where attention writes down the logarithm of each query's sum of exp(logit), [n][H_q]; null: nowhere.
+  /// Destination for the logarithm of each query's sum of exp(logit), [n][H_q]; null: not needed.
   virtual float* logsums() { return nullptr; }
-  /// The prompt comes to a layer. Of layers that read the same keys, the one that has them is the first.
+  /// The prompt enters a layer. Among layers that read the same keys, the one that computes them comes first.
   virtual void begin_layer(const ObservedLayer& layer);
   virtual void see_inputs(const LayerInputs& inputs, Worker worker);
   virtual void see_rows(const LayerRows& rows, Worker worker);
-  /// The last layer that reads the same keys is done. Throws MemoryError and Interrupted.
+  /// The last layer that reads the same keys has finished. Throws MemoryError and Interrupted.
   virtual void end_layer(const EndedLayer& layer);
 };
 
-/// An observer that shows a Result to the parts of methods.
+/// An observer that provides a Result to the parts of methods.
 template <class Result>
 class ObserverOf : public Observer {
  public:
   virtual const Result& result() const = 0;
 };
 
-/// Bytes of an observer in one layer of a prompt, at most.
+/// Worst-case bytes of an observer in one layer of a prompt.
 struct ObserverBytes {
   std::size_t reading = 0;  ///< from the first chunk until the layer is compressed
-  std::size_t ending = 0;   ///< besides, while the layer is compressed
+  std::size_t ending = 0;   ///< additional bytes while the layer is compressed
 };
 
-/// A method's wish to see something, as a value: equal requests are met by one observer.
+/// A method's request for an observer, as a value: equal requests share one observer.
 class WINNOW_EXPORT ObserverRequest {
  public:
   ObserverRequest() = default;
@@ -122,16 +123,16 @@ class WINNOW_EXPORT ObserverRequest {
   virtual bool equals(const ObserverRequest& other) const = 0;
   virtual ObserverBytes bytes(const ObservedLayer& layer) const = 0;
   virtual std::unique_ptr<Observer> observer(const ObservedLayer& layer) const = 0;
-  /// Statistics that attention records for its observer.
+  /// Statistics that attention records for the observer.
   virtual std::vector<attention::Observe> columns() const { return {}; }
-  /// Passages that are read again for it; null: none. Attention is then recorded for these alone.
+  /// Passages to replay for the observer; null: none. Attention is then recorded for the passages only.
   virtual const Replay* replay() const { return nullptr; }
-  /// The tokens that passages of the replay repeat as their draft.
+  /// Draft tokens that passages of the replay repeat.
   virtual std::span<const Token> draft() const { return {}; }
 };
 using ObserverRequestPtr = std::shared_ptr<const ObserverRequest>;
 
-/// A request whose observer shows a Result.
+/// A request for an observer with a Result.
 template <class Result>
 class RequestOf {
  public:
@@ -147,26 +148,26 @@ struct Asking {
   LayerPrompt prompt;
   int budget = 0;                     ///< entries per KV head
   LayerPrompt first_layer;            ///< the prompt in the first layer that methods compress
-  int past = 0;                       ///< tokens that come before the prompt
-  std::span<const Token> draft = {};  ///< the tokens that Method::draft has made; empty before
+  int past = 0;                       ///< tokens before the prompt
+  std::span<const Token> draft = {};  ///< tokens of Method::draft; empty until they have been generated
 };
 
-/// The parts of a method that look at what an observer shows.
+/// The parts of a method that use the result of an observer.
 struct ShownTo {
-  bool ranking = false;  ///< `score`, `over_heads`: where something is evicted
-  bool keeping = false;  ///< `select`, `draw`, `merge`: the same
-  bool state = false;    ///< `state`, `prepare`: in any case
+  bool ranking = false;  ///< `score`, `over_heads`, if something is evicted
+  bool keeping = false;  ///< `select`, `draw`, `merge`, if something is evicted
+  bool state = false;    ///< `state`, `prepare`, always
 };
 
-/// A way to look that a method brings along.
+/// An observer that a method requests.
 template <class Result>
 struct ObserverPart {
-  std::string kind;  ///< under which `winnow methods` lists it
+  std::string kind;  ///< name of the kind in `winnow methods`
   std::string text;
   std::function<RequestOf<Result>(const Asking&)> ask;
 };
 
-/// The place of what an observer has seen in the views of the method that asked for it.
+/// Index of an observer's result in the views of the method that requested it.
 template <class Result>
 struct Seen {
   std::size_t place = 0;
@@ -199,10 +200,10 @@ class Observers {
 class WINNOW_EXPORT Shown {
  public:
   Shown() = default;
-  /// [place] null where a part does not look.
+  /// [place] null for observers that the current part does not use.
   explicit Shown(std::vector<const Observer*> observers) : observers_(std::move(observers)) {}
 
-  /// Throws std::logic_error where the method has not said that the part looks at it.
+  /// Throws std::logic_error if the method did not declare that the part uses the result.
   template <class Result>
   const Result& operator[](Seen<Result> seen) const {
     return static_cast<const ObserverOf<Result>&>(at(seen.place)).result();

@@ -12,15 +12,14 @@
 
 namespace winnow::policy {
 
-/// One declared option of a preset or wrapper: everything that the parser, the printer and `winnow methods` need to
-/// know.
+/// A declared option of a preset or wrapper, with everything that the parser, the printer and `winnow methods` need.
 struct WINNOW_EXPORT Option {
   struct Integer {
     int value;
     int least;
     int most;
   };
-  /// A number, or a word for what no number says once and for all.
+  /// A number, or a word for a value that no fixed number expresses.
   struct WordOrInteger {
     std::string value;
     int least;
@@ -47,7 +46,7 @@ struct WINNOW_EXPORT Option {
   std::string check(std::string_view owner, std::string_view text) const;
 };
 
-/// Values for all declared options, in canonical form. Reading one that was not declared is a programming error.
+/// Values of all declared options, in canonical form. Reading an undeclared option is a programming error.
 class WINNOW_EXPORT Options {
  public:
   explicit Options(const std::vector<Option>& declared);
@@ -55,7 +54,7 @@ class WINNOW_EXPORT Options {
 
   const std::string& text(const std::string& name) const { return values_.at(name); }
   int integer(const std::string& name) const;
-  /// The integer of a WordOrInteger; none: the word.
+  /// The integer of a WordOrInteger; empty if it is the word.
   std::optional<int> integer_if(const std::string& name) const;
   double number(const std::string& name) const;
 

@@ -12,7 +12,7 @@
 
 namespace winnow::policy {
 
-/// A published method under its name: which parts it is made of, and its options.
+/// A published method under its name, with its options and the function that composes its parts.
 struct Preset {
   std::string name;
   std::string summary;
@@ -21,13 +21,13 @@ struct Preset {
   std::function<Method(const Options&)> build;
 };
 
-/// `name(X)`: a method made of another one by exchanging parts.
+/// `name(X)`: derives a method from another one by replacing parts.
 struct Wrapper {
   std::string name;
   std::string summary;
   std::string paper;
   std::vector<Option> options;
-  /// Throws UsageError with the reason when it cannot be put around that method.
+  /// Throws UsageError with the reason if it cannot wrap the method.
   std::function<Method(const Method&, const Options&)> apply;
 };
 
@@ -36,21 +36,20 @@ struct Registry {
   std::vector<Wrapper> wrappers;
 };
 
-/// The methods that come with winnow, in the order in which they are listed.
+/// The methods that come with winnow, in listing order.
 WINNOW_EXPORT const Registry& built_in();
 
-/// The built-in methods and the ones that were added.
+/// The built-in methods and those added by add_method().
 WINNOW_EXPORT std::shared_ptr<const Registry> registered();
 
-/// The calibrations of all registered methods, each name once: `winnow calibrate` finds them out.
+/// Calibrations of all registered methods, without duplicate names, for `winnow calibrate`.
 WINNOW_EXPORT std::vector<CalibrationPart> registered_calibrations();
 
-/// Adds a method for the whole process: from now on Spec::parse, list_methods and Session::load know it. May be called
-/// by any thread. Throws UsageError when the name is taken, or not made of a to z, 0 to 9 and `-`.
+/// Adds a method for the whole process: Spec::parse, list_methods and Session::load know it from now on. Thread-safe.
+/// Throws UsageError if the name is taken, or has other characters than a to z, 0 to 9 and `-`.
 WINNOW_EXPORT void add_method(Preset preset);
 
-/// The preset with the option `positions`, which every method has that evicts and does not choose effective positions
-/// itself.
+/// Adds the option `positions`, which every method has that evicts and does not fix its effective positions.
 WINNOW_EXPORT Preset with_positions(Preset preset);
 
 }  // namespace winnow::policy
