@@ -16,7 +16,7 @@ namespace winnow::eval {
 
 namespace {
 
-/// Names the group by a hash of its records' keys, so that a group of other caches has another name.
+/// Names the group by a hash of its records' keys, so that a group with other caches gets another name.
 void name_group(std::vector<Record>& records) {
   Hasher hasher;
   for (const auto& r : records) {
@@ -74,14 +74,14 @@ void Group::leave_out(const std::set<Key>& known) {
   std::erase_if(methods_, [&](const Method& method) { return known.contains(key(method)); });
 }
 
-/// The tokens that are read before the cache is compressed.
+/// Number of tokens that are read before the cache is compressed.
 int Group::tokens_compressed(const Method& method) const {
   const Prompt& prompt = tokenized_.prompt;
   const bool asked_later = method.ask() || (tokenized_.protocol == Protocol::agnostic && !prompt.text.empty());
   return asked_later ? static_cast<int>(prompt.text.size()) : tokenized_.tokens();
 }
 
-/// The budget for the prompt, in entries per KV head.
+/// The prompt's budget, in entries per KV head.
 int Group::entries_kept(const Model& model, const Method& method) const {
   return engine::budget_entries(method.cache(), model.impl().weights->hparams(), tokens_compressed(method));
 }
@@ -90,9 +90,9 @@ bool Group::keeps_all(const Model& model, const Method& method) const {
   return method.budget() && entries_kept(model, method) >= tokens_compressed(method);
 }
 
-/// Why a method cannot be measured; empty when it can. A prompt that fits into the budget says nothing about the
-/// method: its score would look as good as the full cache's. And a share of a short prompt may be less than what the
-/// method always keeps.
+/// The reason why a method cannot be measured; empty if it can. If the prompt fits into the budget, the score says
+/// nothing about the method: it would be the full cache's. A share of a short prompt may be less than what the method
+/// always keeps.
 std::string Group::why_not(const Model& model, const Method& method) const {
   if (!method.budget()) return {};
   const Budget& budget = *method.budget();
@@ -117,7 +117,7 @@ void Group::leave_out_what_does_not_fit(const Model& model) {
   });
 }
 
-/// Refuses longer prompts, unless the user allowed them.
+/// Refuses longer prompts unless the user allowed them.
 void Group::check_length() const {
   const int tokens = tokenized_.tokens();
   if (limits_.max_prompt > 0 && tokens > limits_.max_prompt) {
@@ -133,7 +133,7 @@ void Group::check_length() const {
                   tokens, answer > 0 ? fmt::format(" and its answer up to {}", answer) : "", limits_.context));
 }
 
-/// The context's length where prompt and answer exceed it, or 0.
+/// The context's length if prompt and answer exceed it, else 0.
 int Group::beyond_context() const {
   return tokenized_.tokens() > limits_.context - tokenized_.sample->max_tokens ? limits_.context : 0;
 }
@@ -193,7 +193,7 @@ std::vector<Record> Group::measure_together(Session& session, const Measure& mea
   return out;
 }
 
-/// What a record says of the sample and of the method, whatever was measured.
+/// Sets the fields of a record that depend only on the sample and the method.
 void Group::describe(const Method& method, Record& record) const {
   record.key = key(method);
   record.labels = tokenized_.sample->labels;

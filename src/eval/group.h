@@ -13,12 +13,13 @@ namespace winnow::eval {
 
 const char* name_of(Protocol protocol);
 
-/// How long prompts may be. A sample whose prompt and answer do not fit into the context is an error: nothing is cut
-/// silently.
+/// Limits of a prompt's length. A sample whose prompt and answer do not fit into the context is an error: nothing is
+/// cut silently.
 struct PromptLimits {
   enum class Beyond : std::uint8_t { refused, allowed };
 
-  int max_prompt = 0;               ///< tokens to which longer prompts are cut, as tokenized() does; 0: none is cut
+  int max_prompt = 0;               ///< longer prompts are cut to this number of tokens, as tokenized() does; 0: none
+                                    ///< is cut
   int context = 0;                  ///< tokens of prompt and answer; 0: the model's context
   Beyond beyond = Beyond::refused;  ///< what happens to prompts that exceed the context
   std::string rope = {};            ///< the user's RoPE options, as records name them; empty: the file's
@@ -27,13 +28,13 @@ struct PromptLimits {
   bool operator==(const PromptLimits&) const = default;
 };
 
-/// A record's key as far as it is known without reading the prompt: the prompt's hash is empty.
+/// A record's key without the prompt's hash, which takes reading the prompt.
 Key key_without_prompt(const Sample& sample, Protocol protocol, const Method& method, const PromptLimits& limits);
 
 /// A sample with one protocol, and all methods that are measured together on it.
 class Group {
  public:
-  /// Cuts a prompt that is longer than `limits` allow. Throws UsageError for a chat template that is not known.
+  /// Cuts a prompt that is longer than `limits` allow. Throws UsageError for an unknown chat template.
   Group(const Model& model, const Sample& sample, Protocol protocol, std::vector<Method> methods,
         PromptLimits limits = {});
 
@@ -43,11 +44,11 @@ class Group {
   /// The records' keys, in the order of the methods.
   std::vector<Key> keys() const;
 
-  /// Whether a method keeps the whole prompt, and so says nothing about itself.
+  /// True if a method keeps the whole prompt, so that its score would say nothing about it.
   bool keeps_all(const Model& model, const Method& method) const;
 
-  /// One record for each method, complete except for the model's hash. Throws InputError when prompt and answer are
-  /// longer than the limits allow, and what the session and the measure throw.
+  /// Returns one record for each method, complete except for the model's hash. Throws InputError if prompt and answer
+  /// are longer than the limits allow, and what the session and the measure throw.
   std::vector<Record> measure(Session& session, const Task& task);
 
  private:

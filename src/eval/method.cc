@@ -15,7 +15,7 @@ namespace winnow::eval {
 
 namespace {
 
-/// A method that lacks its budget and its type.
+/// A method without a budget and a KV type yet.
 struct NamedMethod {
   bool needs_budget = false;
   std::function<Method(const std::optional<Budget>& budget, const KvType& kv_type)> with;
@@ -37,7 +37,7 @@ bool contains(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-/// Of methods, wrappers and ways of asking.
+/// Names of methods, wrappers and ways of asking.
 std::vector<std::string> all_names() {
   auto out = policy::names_of(list_methods());
   for (const auto& more : {policy::names_of(list_wrappers()), policy::names_of(list_ask_methods())})

@@ -21,7 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kPrefix = "part-";
-/// In each process folder, so that nobody else's folder of that name is taken for one.
+/// Marks a process folder, so that a user's folder of that name is not mistaken for one.
 constexpr const char* kMarker = "winnow-part";
 
 /// part-0, part-1, …
@@ -39,7 +39,7 @@ bool is_folder(const fs::path& path) { return fs::is_directory(fs::symlink_statu
 
 bool is_process_folder(const fs::path& path) { return is_folder(path) && is_file(path / kMarker); }
 
-/// What has a process folder's name and is wanted, in alphabetical order.
+/// Entries of a folder that have a process folder's name and satisfy the predicate, in alphabetical order.
 std::vector<std::string> named_like_process_folders(const std::string& folder,
                                                     const std::function<bool(const fs::path&)>& wanted) {
   std::vector<std::string> out;
@@ -60,7 +60,7 @@ void begin_process_folder(const fs::path& path) {
   std::error_code error;
   fs::create_directories(path, error);
   if (error) throw InputError(fmt::format("cannot make the folder {}: {}", path.string(), error.message()));
-  // An empty one was left by a process that was killed here.
+  // A process that was killed here has left an empty folder.
   if (!is_folder(path) || !fs::is_empty(path))
     throw InputError(
         fmt::format("{} is no part that winnow began (it has no file {}): move it away, or give another "
@@ -72,8 +72,8 @@ void begin_process_folder(const fs::path& path) {
     throw InputError(fmt::format("cannot write {}: {}", (path / kMarker).string(), std::strerror(errno)));
 }
 
-/// The marker is removed last: what a process that is killed here leaves is still a process folder. A folder that has
-/// other files, too, stays with them.
+/// Removes the marker last: a folder that a killed process leaves is still a process folder. Keeps a folder with other
+/// files.
 void remove_process_folder(const fs::path& path) {
   std::error_code ignored;
   for (const char* name : {"records.jsonl", "lock", kMarker}) {
@@ -84,7 +84,7 @@ void remove_process_folder(const fs::path& path) {
 
 using Place = std::tuple<std::string, std::string, std::string>;  // task, id, protocol
 
-/// The order in which an evaluation measures its groups. What it does not measure comes after.
+/// The order in which an evaluation measures its groups. Other groups come last.
 class Order {
  public:
   explicit Order(const Evaluation& evaluation) {

@@ -10,16 +10,16 @@
 
 namespace winnow::eval {
 
-/// Numbers that depend only on the seed and on what they are for, and are the same on every machine (those of the
-/// standard's distributions are not). SplitMix64 (Steele, Lea and Flood, 2014). A copy continues as the original does.
+/// Random numbers that depend only on the seed and the purpose, and are the same on every machine (those of the
+/// standard's distributions are not). SplitMix64 (Steele, Lea and Flood, 2014). A copy continues the same sequence.
 class Random {
  public:
   Random(std::uint32_t seed, std::string_view what, int number);
 
   std::uint64_t next();
-  /// 0 … n - 1. REQUIRES: n > 0.
+  /// A number in 0 … n - 1. REQUIRES: n > 0.
   int below(int n);
-  /// `count` different numbers of 0 … n - 1, in any order. REQUIRES: count <= n.
+  /// `count` different numbers in 0 … n - 1, in any order. REQUIRES: count <= n.
   std::vector<int> distinct(int count, int n);
 
   template <class T>

@@ -13,7 +13,7 @@ namespace {
 
 using Documents = std::vector<std::shared_ptr<const documents::Document>>;
 
-/// The prompt with all methods that are caches.
+/// Reads the prompt once, with all methods that are caches.
 std::vector<Reading> read_whole(Session& session, const TokenizedSample& sample, std::span<const Method> methods) {
   std::vector<CacheOptions> caches;
   for (const auto& method : methods) {
@@ -30,7 +30,7 @@ std::vector<Reading> read_whole(Session& session, const TokenizedSample& sample,
   return out;
 }
 
-/// The documents of a sample, read when they are needed.
+/// The documents of a sample, read on first use.
 class ReadDocuments {
  public:
   ReadDocuments(Session& session, const TokenizedSample& sample) : session_(session), sample_(sample) {}

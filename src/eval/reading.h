@@ -11,20 +11,20 @@
 
 namespace winnow::eval {
 
-/// A method's cache of a prompt, ready for the answer.
+/// A method's cache of a prompt, ready to answer.
 struct Reading {
   Cache cache;
   std::vector<float> logits;  ///< [n_vocab] after the question
   CacheStats stats;           ///< when the cache had been compressed
   FirstToken first_token = FirstToken::full_attention;
-  /// Of an ask: "ttft_ms" (from the question to the first token, the documents being there), "sequence_ratio" and
-  /// "recompute_ratio" (entries that are kept, and recomputed, of all).
+  /// For an ask: "ttft_ms" (from the question to the first token, with the documents already read), "sequence_ratio"
+  /// and "recompute_ratio" (shares of all entries that are kept and recomputed).
   std::map<std::string, double> values = {};
 };
 
-/// Reads a sample with all methods, in their order: the prompt once for all caches, and the documents once for all asks
-/// of a KV type. REQUIRES: documents where a method asks. Throws what Session::prefill(), documents::ingest() and ask()
-/// throw.
+/// Reads a sample with all methods, and returns the results in their order. The prompt is read once for all caches, and
+/// the documents once for all asks of a KV type. REQUIRES: documents if a method asks. Throws what Session::prefill(),
+/// documents::ingest() and ask() throw.
 std::vector<Reading> read(Session& session, const TokenizedSample& sample, std::span<const Method> methods);
 
 }  // namespace winnow::eval

@@ -19,9 +19,9 @@ struct Key {
   std::string kv_type;
   std::string protocol;
   std::string prompt_hash;       ///< of all tokens
-  int max_prompt = 0;            ///< tokens to which longer prompts were cut; 0: none was
-  std::string rope = {};         ///< RoPE options of the user's; empty: the file's
-  std::string calibration = {};  ///< hash of the file that the method goes by; empty: it needs none
+  int max_prompt = 0;            ///< longer prompts were cut to this number of tokens; 0: not cut
+  std::string rope = {};         ///< the user's RoPE options; empty: the file's
+  std::string calibration = {};  ///< hash of the calibration that the method uses; empty: it needs none
   auto operator<=>(const Key&) const = default;
 };
 
@@ -41,21 +41,21 @@ struct Record {
   std::map<std::string, std::string> labels;          ///< of the sample
   std::string skipped;                                ///< why there is no score, or empty
   int prompt_tokens = 0;
-  int cut_tokens = 0;      ///< of the prompt's middle, which was not read
-  int beyond_context = 0;  ///< the context in tokens where prompt and answer are longer; 0: they are not
+  int cut_tokens = 0;      ///< removed from the prompt's middle
+  int beyond_context = 0;  ///< the context in tokens if prompt and answer exceed it, else 0
   double entries = 0;      ///< per KV head, mean, after prefill
   std::size_t bytes_held = 0;
   Timings timings;
-  std::string group;   ///< records that were measured together, and are repeated together when one is missing
+  std::string group;   ///< measured together, and measured again together if one is missing
   int group_size = 1;  ///< records
 };
 
-/// The label of this name, or an empty text.
+/// The label with this name, or "".
 std::string label_of(const Record& record, const char* name);
 nlohmann::ordered_json to_json(const Record& record);
-/// As it stands in a file, without the end of the line.
+/// The line of a file, without its newline.
 std::string line_of(const Record& record);
-/// Throws nlohmann::json::exception for what is no record.
+/// Throws nlohmann::json::exception if `json` is not a record.
 Record record_of(const nlohmann::ordered_json& json);
 
 }  // namespace winnow::eval

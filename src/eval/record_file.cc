@@ -36,14 +36,14 @@ Record parse_record(const std::string& line, const TextLines& at) {
   throw InputError(fmt::format("{} line {}: no record: {}", at.input().name(), at.number(), why));
 }
 
-/// Whether a line without an end may be the beginning of a record.
+/// True if a line without a newline may be the beginning of a record.
 bool may_be_cut(std::string_view line) {
   constexpr std::string_view kBegin = R"({"task":)";
   return line.substr(0, kBegin.size()) == kBegin.substr(0, line.size());
 }
 
-/// The first `most` lines; empty where there is no file. A file that cannot be read is an error: it must not look like
-/// a shorter one.
+/// The first `most` lines; empty if there is no file. An unreadable file is an error: it must not look like a shorter
+/// one.
 Lines read_lines(const std::string& path, std::size_t most = std::numeric_limits<std::size_t>::max()) {
   Lines out;
   std::error_code error;
@@ -53,7 +53,7 @@ Lines read_lines(const std::string& path, std::size_t most = std::numeric_limits
     throw InputError(fmt::format("cannot read {}: it is not a regular file", path));
   TextLines lines{TextInput(path)};
   while (out.records.size() < most && lines.next()) {
-    const std::string line = lines.rest();  // only then is it known whether it has an end
+    const std::string line = lines.rest();  // only now is it known whether the line has a newline
     out.cut = !lines.is_ended();
     if (!out.cut) {
       out.records.push_back(parse_record(line, lines));
@@ -87,7 +87,7 @@ int drop_partial_groups(std::vector<Record>& records) {
 
 RecordFile::RecordFile(const std::string& folder, const std::string& model_hash)
     : path_((std::filesystem::path(folder) / "records.jsonl").string()) {
-  read_lines(path_, 1);  // beside somebody else's file nothing is written
+  read_lines(path_, 1);  // writes nothing beside a file that is not winnow's
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (error) throw InputError(fmt::format("cannot make the folder {}: {}", folder, error.message()));

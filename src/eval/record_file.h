@@ -11,19 +11,19 @@
 
 namespace winnow::eval {
 
-/// What there was to repair in a file of records.
+/// Repairs of a file of records.
 struct Repairs {
-  int cut_lines = 0;       ///< a last line without its end
-  int partial_groups = 0;  ///< of which some records are missing
+  int cut_lines = 0;       ///< an incomplete last line
+  int partial_groups = 0;  ///< groups with missing records
 };
 
-/// A folder's records.jsonl. Groups of records are added as a whole, so that a killed process loses only the group it
-/// was measuring. One process writes to it at a time.
+/// A folder's records.jsonl. Adds whole groups, so that a killed process loses only the group that it was measuring.
+/// Only one process may write to it at a time.
 class RecordFile {
  public:
-  /// Opens or begins it, makes the folder, and repairs what a killed process has left. Throws InputError: no
-  /// permission, another process at work, a read that fails, a line that is no record, a record of another model (file,
-  /// line and both hashes). The file is then as it was.
+  /// Opens or creates the file and its folder, and repairs what a killed process has left. Throws InputError, leaving
+  /// the file as it was: no permission, another process at work, a failed read, a line that is not a record, a record
+  /// of another model (naming file, line and both hashes).
   RecordFile(const std::string& folder, const std::string& model_hash);
   RecordFile(const RecordFile&) = delete;
   RecordFile& operator=(const RecordFile&) = delete;
@@ -31,8 +31,8 @@ class RecordFile {
   const std::vector<Record>& records() const { return records_; }
   const Repairs& repairs() const { return repairs_; }
 
-  /// The records are on the disk when this returns. Throws InputError (a full disk, a broken one), and the file is then
-  /// as it was.
+  /// Writes the records to the disk before it returns. Throws InputError for a full or broken disk, leaving the file as
+  /// it was.
   void add(std::span<const Record> group);
 
  private:
@@ -40,13 +40,13 @@ class RecordFile {
   void rewrite() const;
 
   std::string path_;
-  std::optional<LineFile> lock_;  ///< a file of its own: that of the records is replaced when it is repaired
+  std::optional<LineFile> lock_;  ///< locks a file of its own, since a repair replaces the file of records
   std::optional<LineFile> file_;
   std::vector<Record> records_;
   Repairs repairs_;
 };
 
-/// The records of a file that somebody else may be writing: its complete lines. Throws InputError as above.
+/// The complete lines of a file that another process may be writing. Throws InputError as above.
 std::vector<Record> read_records(const std::string& path);
 
 }  // namespace winnow::eval

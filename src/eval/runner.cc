@@ -17,7 +17,7 @@ namespace winnow::eval {
 
 namespace {
 
-/// Refuses to ask over documents where there are none.
+/// Refuses asks over documents if a sample has none.
 void check_documents(const Evaluation& evaluation) {
   const auto ask = std::find_if(evaluation.methods.begin(), evaluation.methods.end(),
                                 [](const Method& method) { return method.ask().has_value(); });
@@ -94,7 +94,7 @@ class Run {
     }
   }
 
-  /// Empty when everything is known.
+  /// Empty if all records exist.
   std::vector<Record> measure(const Task& task, const Sample& sample, Protocol protocol) {
     if (task.sharing == Sharing::together) return measure(task, sample, protocol, evaluation_.methods);
     std::vector<Record> out;
@@ -121,7 +121,7 @@ class Run {
     outcome_.model_seconds += (group.front().timings.prefill_ms + group.front().timings.decode_ms) / 1000;
   }
 
-  /// The first prompt of a process also allocates memory and packs weights, which later ones find done.
+  /// Measures once before the first prompt of a process, which also allocates memory and packs weights.
   void warm_up(const Task& task, const Sample& sample, Protocol protocol) {
     if (!is_warm_) {
       count_time(
@@ -144,7 +144,7 @@ Key without_prompt(Key key) {
   return key;
 }
 
-/// The hashes of prompts by keys without them. Older folders may have several of one key.
+/// Hashes of prompts by keys without them. Older folders may have several for one key.
 using Hashes = std::map<Key, std::set<std::string>>;
 
 void check_prompt(const Model& model, const Evaluation& evaluation, const Sample& sample, Protocol protocol,

@@ -32,7 +32,7 @@ constexpr NamedMetric kNames[] = {
     {Metric::longest_part, "longest_part"},
 };
 
-/// Whether a score is the mean over the references, not the best of them.
+/// True if a score is the mean over the references, not the best of them.
 bool is_mean(Metric metric) { return metric == Metric::contains_all || metric == Metric::longest_part; }
 
 double score_one(const Sample& sample, Metric metric, std::string_view answer, std::string_view reference) {
@@ -64,7 +64,7 @@ double score_one(const Sample& sample, Metric metric, std::string_view answer, s
   return string_match(answer, reference);
 }
 
-/// As LongBench cuts answers to few-shot prompts.
+/// The first line: LongBench's cut of answers to few-shot prompts.
 std::string first_line(const std::string& answer) {
   const auto begin = std::min(answer.find_first_not_of('\n'), answer.size());
   return answer.substr(begin, answer.find('\n', begin) - begin);

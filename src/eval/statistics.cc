@@ -14,8 +14,8 @@ double plain_mean(std::span<const double> values) {
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
 
-/// Bootstrap means, ascending: each is the mean of the groups' means, with the samples of each group drawn with
-/// replacement. Indices are remainders of the generator's numbers, so that every standard library draws the same.
+/// Bootstrap means, ascending: each is the mean of the groups' means, with each group's samples drawn with replacement.
+/// Indices are remainders of the generator's numbers, so that every standard library draws the same ones.
 std::vector<double> drawn_means(std::span<const std::vector<double>> groups, int draws) {
   std::mt19937_64 random(1);
   std::vector<double> out;

@@ -14,20 +14,20 @@ struct Mean {
   double high = 0;
   std::size_t least = 0;  ///< values in the smallest group
 
-  /// One value says nothing about how far others are from it.
+  /// False for a single value, which has no spread.
   bool has_interval() const { return least > 1; }
-  /// In another unit.
+  /// The mean in another unit.
   Mean times(double factor) const { return {value * factor, low * factor, high * factor, least}; }
 };
 
 /// REQUIRES: not empty.
 Mean mean_of(std::span<const double> values);
 
-/// The mean of the groups' means. For the interval each group is resampled on its own. REQUIRES: at least one group,
-/// none of them empty.
+/// The mean of the groups' means. The interval resamples each group by itself. REQUIRES: at least one group, none of
+/// them empty.
 Mean mean_of_means(std::span<const std::vector<double>> groups);
 
-/// The two-sided p value of the mean of a - b, by a paired bootstrap (10,000 draws, seeded). REQUIRES: of equal length,
+/// The two-sided p value of the mean of a - b, by a paired bootstrap (10,000 draws, seeded). REQUIRES: equal lengths,
 /// not empty.
 double paired_p(std::span<const double> a, std::span<const double> b);
 

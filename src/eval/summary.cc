@@ -18,7 +18,7 @@ namespace {
 
 using Records = std::vector<const Record*>;
 using Cells = std::map<std::pair<MethodKey, Column>, Cell>;
-/// The records of a cell by task. The cell's mean is the mean of the tasks' means.
+/// Records of a cell by task. The cell's mean is the mean of the tasks' means.
 using ByTask = std::map<std::string, Records>;
 
 template <class T>
@@ -36,7 +36,7 @@ const char* unit_of_length(const std::string& task) {
   return task == "lines" ? "lines" : task == "kv-retrieval" ? "keys" : "tokens";
 }
 
-/// The full cache's scores, by what was measured.
+/// The full cache's scores, by measurement.
 using FullScores = std::map<Key, double>;
 
 Key without_method(const Record& record) {
@@ -56,7 +56,8 @@ FullScores full_scores_of(const std::vector<Record>& records) {
   return out;
 }
 
-/// Nothing where the full cache's scores are not known, all 0 or all 1: then the score says as much.
+/// Mean score in units of the full cache's. Empty if the full cache's scores are unknown, all 0 or all 1 (the score
+/// then says the same).
 std::optional<double> of_full(const ByTask& by_task, const FullScores& full) {
   std::vector<double> tasks;
   bool is_perfect = true;
@@ -78,13 +79,14 @@ std::optional<double> of_full(const ByTask& by_task, const FullScores& full) {
   return std::accumulate(tasks.begin(), tasks.end(), 0.0) / static_cast<double>(tasks.size());
 }
 
-/// Of a record whose method was the only one that read the prompt, unless the task itself tells the time.
+/// The time of reading, if the record's method was the only one that read the prompt and the task has no time of its
+/// own.
 std::optional<double> reading_time(const Record& record) {
   const bool is_own = record.group_size == 1 && record.timings.prefill_ms > 0 && !record.values.contains("ttft_ms");
   return is_own ? std::optional(record.timings.prefill_ms) : std::nullopt;
 }
 
-/// The means of the values that all records have: those of some tasks say nothing of a column's others.
+/// Means of the values that all records have: a value of some tasks does not describe the whole column.
 std::map<std::string, double> values_of(const ByTask& by_task) {
   std::map<std::string, std::vector<double>> all;
   std::size_t records = 0;
@@ -122,7 +124,7 @@ Cell summary_cell(const ByTask& by_task, std::size_t tasks, const FullScores& fu
     out.samples += static_cast<int>(of_task.size());
     if (!of_task.empty()) scores.push_back(std::move(of_task));
   }
-  if (scores.size() < tasks) return {{}, {}, 0, 0, 0, out.skipped};  // a mean of fewer tasks would not compare
+  if (scores.size() < tasks) return {{}, {}, 0, 0, 0, out.skipped};  // a mean over fewer tasks is not comparable
   const auto n = static_cast<double>(out.samples);
   out.score = mean_of_means(scores);
   out.bytes_held /= n;
@@ -150,7 +152,7 @@ std::vector<MethodKey> methods_in(const Records& records) {
   return out;
 }
 
-/// A table of the columns that `columns_of` names for each record.
+/// A table with the columns that `columns_of` names for each record.
 Table table_of(const Records& records, const FullScores& full,
                const std::function<std::vector<Column>(const Record&)>& columns_of) {
   Table out;
@@ -170,7 +172,7 @@ Table table_of(const Records& records, const FullScores& full,
   return out;
 }
 
-/// The benchmark that a task with a category is of: LongBench's tasks have no prefix.
+/// The benchmark of a task with a category: LongBench's tasks have no prefix.
 std::string benchmark_of(const Record& record) {
   const auto slash = record.key.task.find('/');
   return slash == std::string::npos ? "LongBench" : record.key.task.substr(0, slash);

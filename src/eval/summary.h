@@ -21,15 +21,15 @@ struct MethodKey {
   auto operator<=>(const MethodKey&) const = default;
 };
 
-/// The spec, with the type where it is not f16.
+/// The spec, followed by the KV type if it is not f16.
 std::string name_of(const MethodKey& method);
-/// Nothing where there is no budget, or one that this version cannot read.
+/// Empty if there is no budget, or one that this version cannot read.
 std::optional<Budget> budget_of(const MethodKey& method);
 
 /// A column of a table: a task, or a subset of its samples.
 struct Column {
   std::string task;
-  /// "4000 tokens, words": the labels "length" (where it is a number) and "kind" of its samples, or empty
+  /// "4000 tokens, words": the samples' labels "length" (if it is a number) and "kind", or empty
   std::string subset;
   auto operator<=>(const Column&) const = default;
 };
@@ -38,15 +38,15 @@ std::string name_of(const Column& column);
 /// The column of a record.
 Column column_of(const Record& record);
 
-/// A label of a task's samples with its unit: "length, tokens", "depth, %".
+/// A label with its unit: "length, tokens", "depth, %".
 std::string with_unit(const std::string& label, const std::string& task);
 
 /// One method in one column.
 struct Cell {
   Mean score;
-  /// Means of those that all records have. Besides those of the records: "read_ms", the time of reading, where all were
+  /// Means of the values that all records have, and of two more: "read_ms", the time of reading, if all records were
   /// read with this method alone; "of_full", the mean score in units of the full cache's, over the samples on which
-  /// that has one above 0, where it does not have 1 on all.
+  /// that is above 0, unless it is 1 on all.
   std::map<std::string, double> values;
   double bytes_held = 0;  ///< mean
   double entries = 0;     ///< mean, per KV head
@@ -59,11 +59,11 @@ struct Table {
   std::vector<MethodKey> methods;  ///< those without a budget first, then by budget
   std::map<std::pair<MethodKey, Column>, Cell> cells;
 
-  /// Nothing where it was not measured.
+  /// nullptr if it was not measured.
   const Cell* find(const MethodKey& method, const Column& column) const;
 };
 
-/// Records that have no score, for reasons that differ at most in their numbers.
+/// Records without a score, for reasons that differ at most in their numbers.
 struct Skipped {
   std::string why;  ///< the reason of the first
   int records = 0;
@@ -72,14 +72,14 @@ struct Skipped {
 
 /// The results of one protocol.
 struct Summary {
-  std::string protocol;    ///< of the records, as protocol_of() names it
+  std::string protocol;    ///< as protocol_of() names it
   int beyond_context = 0;  ///< records of prompts that are longer than the model's context
   Table tasks;
-  Table
-      categories;  ///< means of the tasks of each category (records' label), and of all of a benchmark that has several
-  std::vector<Column> overall;          ///< of the categories: what stands for a benchmark as a whole
-  std::set<std::string> with_category;  ///< tasks
-  Table lengths;  ///< by prompt tokens, as LongBench-E has them: empty where all prompts of a task are of one class
+  Table categories;  ///< means over the tasks of each category (records' label), and of a whole benchmark with several
+                     ///< categories
+  std::vector<Column> overall;          ///< columns of `categories` that stand for a whole benchmark
+  std::set<std::string> with_category;  ///< tasks that have a category
+  Table lengths;  ///< by prompt tokens, in LongBench-E's classes; empty if each task's prompts are of one class
   std::vector<Skipped> skipped;  ///< by reason, in the order of the records
 
   /// Calls each(Table, Column) for the headline results: benchmarks with categories as a whole, then the other tasks.
@@ -96,7 +96,7 @@ struct Summary {
 /// records that were read alike.
 std::string protocol_of(const Key& key);
 
-/// One for each protocol that is there.
+/// One summary for each protocol of the records.
 std::vector<Summary> summarize(const std::vector<Record>& records);
 
 }  // namespace winnow::eval

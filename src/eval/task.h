@@ -13,7 +13,7 @@
 
 namespace winnow::eval {
 
-/// What methods are measured against.
+/// The baseline of a task's measurement.
 enum class Against : std::uint8_t {
   references,  ///< the sample's
   full,        ///< the full f16 cache of the whole prompt, which is read with them and stands first
@@ -22,7 +22,7 @@ enum class Against : std::uint8_t {
 /// Whether the methods of a sample are measured together.
 enum class Sharing : std::uint8_t {
   together,  ///< the prompt is read once for all
-  alone,     ///< each in a group of its own, so that its timings and its peak are its own
+  alone,     ///< each in its own group, so that timings and peak are its own
 };
 
 /// A benchmark: its samples and how one is measured.
@@ -31,7 +31,7 @@ struct Task {
   std::variant<Measure, WholeMeasure> measure;
   Against against = Against::references;
   Sharing sharing = Sharing::together;
-  /// Why a method cannot be measured, in one sentence; empty: it can. Not set: all can.
+  /// The reason why a method cannot be measured, in one sentence; empty if it can. Not set: all methods can.
   std::function<std::string(const Method&)> refusal = {};
 };
 

@@ -34,7 +34,7 @@ bool is_file(const std::string& name, const TaskOptions& options) {
   return name.ends_with(".jsonl") || is_ruler_file(name, options) || is_documents_file(name, options);
 }
 
-/// Throws InputError that names the files of all of them at once.
+/// Throws InputError that names all missing files at once.
 void check_at_hand(std::span<const std::string> names, const TaskOptions& options) {
   std::vector<const TaskInfo*> lacking;
   for (const auto& name : names) {

@@ -17,13 +17,13 @@ using Tokens = std::vector<Token>;
 
 void append_tokens(Tokens& to, const Tokens& more) { to.insert(to.end(), more.begin(), more.end()); }
 
-/// Takes tokens out of `from`, behind the first `begin` ones.
+/// Removes tokens from `from`, after the first `begin`.
 void take_out(Tokens& from, std::size_t begin, std::size_t count) {
   const auto first = from.begin() + static_cast<std::ptrdiff_t>(begin);
   from.erase(first, first + static_cast<std::ptrdiff_t>(count));
 }
 
-/// Cuts the middle of a prompt to `room` tokens. Returns how many were cut.
+/// Cuts the middle of a prompt to `room` tokens. Returns the number of tokens cut.
 int cut_middle(Prompt& prompt, std::size_t room) {
   const std::size_t total = prompt.text.size() + prompt.question.size();
   if (total <= room) return 0;
@@ -38,7 +38,7 @@ std::size_t count_tokens(const std::vector<Tokens>& documents, std::size_t longe
   return out;
 }
 
-/// Cuts the middles of the longest documents, so that all have at most `room` tokens. Returns how many were cut.
+/// Cuts the middles of the longest documents to at most `room` tokens. Returns the number of tokens cut.
 int cut_longest(std::vector<Tokens>& documents, std::size_t room) {
   std::size_t longest = 1;
   for (const auto& document : documents) longest = std::max(longest, document.size());
@@ -52,8 +52,8 @@ int cut_longest(std::vector<Tokens>& documents, std::size_t room) {
   return static_cast<int>(cut);
 }
 
-/// What stands before the documents and after them, with the template's parts. Nothing stands between the documents and
-/// the question.
+/// The prompt's parts before and after the documents, with the template's parts. There is nothing between the documents
+/// and the question.
 Prompt around_documents(const Model& model, PromptText prompt) {
   const auto before = model.tokenize(prompt.text);
   prompt.text.clear();

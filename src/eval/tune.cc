@@ -20,20 +20,20 @@ Sample tune_sample(const nlohmann::json& line, int number, const std::string& ta
     if (out.prompt.question.empty()) out.prompt.question = line.value(key, "");
   }
   out.references = {""};
-  out.max_tokens = 64;  // agreeing() takes so many steps
+  out.max_tokens = 64;  // number of steps of agreeing()
   return out;
 }
 
 bool is_full(const CacheOptions& cache) { return cache.spec == Spec() && cache.kv_type == KvType(); }
 
-/// The records of a cache and of the full cache in the same type, on one prompt.
+/// Records of a cache and of the full cache of the same type, on one prompt.
 struct Pair {
   const Record* own = nullptr;
   const Record* full = nullptr;
   bool is_whole = false;  ///< the cache keeps all of the prompt
 };
 
-/// Nothing for a cache that keeps all prompts whole, or cannot read one of them.
+/// Empty for a cache that keeps all prompts whole, or cannot read one of them.
 std::optional<Trial> trial_of(const CacheOptions& cache, const std::vector<Pair>& pairs) {
   Trial out;
   out.cache = cache;
@@ -54,7 +54,7 @@ std::optional<Trial> trial_of(const CacheOptions& cache, const std::vector<Pair>
   return out;
 }
 
-/// The index of the full cache in the same type.
+/// Index of the full cache of the same type.
 std::size_t full_of(const std::vector<Method>& methods, const Method& method) {
   const Method full(CacheOptions{Spec(), {}, method.kv_type()});
   return as_size(std::find(methods.begin(), methods.end(), full) - methods.begin());
@@ -78,7 +78,7 @@ std::vector<Trial> trials_of(const Model& model, const Evaluation& evaluation, c
       for (const Protocol protocol : evaluation.protocols) {
         const Group group(model, sample, protocol, methods, evaluation.limits);
         const auto keys = group.keys();
-        if (!measured.contains(keys.front())) continue;  // it failed, with all its caches
+        if (!measured.contains(keys.front())) continue;  // this prompt failed, with all its caches
         for (std::size_t i = 0; i < keys.size(); ++i)
           by_method[i].push_back({measured.at(keys[i]), measured.at(keys[full_of(methods, methods[i])]),
                                   group.keeps_all(model, methods[i])});
@@ -89,7 +89,7 @@ std::vector<Trial> trials_of(const Model& model, const Evaluation& evaluation, c
   for (std::size_t i = 0; i < methods.size(); ++i) {
     if (auto trial = trial_of(methods[i].cache(), by_method[i])) out.push_back(std::move(*trial));
   }
-  // By bytes; of equals the better one first.
+  // Orders by bytes; of equals, the better one comes first.
   std::stable_sort(out.begin(), out.end(), [](const Trial& a, const Trial& b) {
     return std::pair(a.bytes_held, -a.agreement.value) < std::pair(b.bytes_held, -b.agreement.value);
   });

@@ -13,7 +13,7 @@
 namespace winnow::eval {
 
 /// Prompts without answers, on which caches are compared with the full one (agreeing()). One JSON object a line, with
-/// text and question (or input, or prompt), and maybe id. Throws InputError for a file without any.
+/// text and question (or input, or prompt), and optionally id. Throws InputError for a file without prompts.
 Task examples(const std::string& path, const TaskOptions& options);
 
 /// The result of one cache on the prompts.
@@ -24,17 +24,17 @@ struct Trial {
   double entries = 0;
   double bytes_held = 0;
   int samples = 0;
-  int whole = 0;  ///< of these, prompts that fit into its budget: they count as the full cache in its type
+  int whole = 0;  ///< of these, prompts that fit into its budget and count as the full cache of its type
 };
 
-/// The results of the evaluation's caches, those with the fewest bytes first. Caches that hold all prompts whole, or
-/// cannot read one, are left out. REQUIRES: the evaluation has the full cache in each type.
+/// Results of the evaluation's caches, in ascending order of bytes. Leaves out caches that keep all prompts whole or
+/// cannot read one. REQUIRES: the evaluation has the full cache of each type.
 std::vector<Trial> trials_of(const Model& model, const Evaluation& evaluation, const std::vector<Record>& records);
 
-/// The first trial that reaches the bound; nothing where none does. The full cache in f16 is no candidate: the others
-/// are compared with it.
+/// The first trial that reaches the bound; empty if none does. The full cache in f16, the reference, is not a
+/// candidate.
 std::optional<Trial> cheapest(std::span<const Trial> trials, double least_agreement);
-/// The one with the highest agreement with the full cache.
+/// The trial with the highest agreement with the full cache.
 std::optional<Trial> most_faithful(std::span<const Trial> trials);
 
 }  // namespace winnow::eval

@@ -19,7 +19,7 @@ namespace {
 
 using documents::BlockAttention;
 
-/// In which class a distance lies: 1, 2 and 3, 4 to 7, …
+/// The class of a distance: 1, 2 to 3, 4 to 7, …
 std::size_t class_of(std::size_t distance) { return static_cast<std::size_t>(std::bit_width(distance)) - 1; }
 
 documents::SeenLayer seen(const ObservedLayer& layer) {

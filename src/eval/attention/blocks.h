@@ -9,18 +9,18 @@
 
 namespace winnow::eval {
 
-/// Attention to the representatives of a prompt's middle blocks, layer after layer, and in which layers one stands out
-/// (SamKV, appendix A). In each layer blocks are ranked by importance (documents::matters_more).
+/// Attention to the representatives of a prompt's middle blocks in each layer, and the layers in which one block stands
+/// out (SamKV, appendix A). Each layer ranks the blocks by importance (documents::matters_more).
 class BlockRanking {
  public:
-  /// REQUIRES: as many blocks as in the layers before, and at least one.
+  /// REQUIRES: the same number of blocks in each layer, at least one.
   void add(std::vector<documents::BlockAttention> layer);
 
-  /// What representing() says. REQUIRES: add().
+  /// The record that representing() describes. REQUIRES: add() was called.
   Record record() const;
 
  private:
-  /// Sums by rank or by distance, and how many were added up.
+  /// Sums and counts, by rank or by distance.
   struct Sums {
     std::vector<double> sum;
     std::vector<double> count;
@@ -28,7 +28,7 @@ class BlockRanking {
     void add(std::size_t place, double x);
     std::vector<double> means() const;
   };
-  /// One rank's logarithms of attention, measured and by the power law, in classes of distance.
+  /// Logarithms of the attention that one rank gets, measured and by the power law, by class of distance.
   struct Course {
     Sums measured;
     Sums law;

@@ -13,7 +13,7 @@ namespace {
 
 constexpr int kPercents[] = {1, 5, 10, 20, 50};
 
-/// Of all query heads of the layers so far.
+/// Shares of attention of all query heads of the layers so far.
 class Concentration {
  public:
   explicit Concentration(AllKept kept) : kept_(std::move(kept)), kept_mass_(kept_.size()), best_(kept_.size()) {}

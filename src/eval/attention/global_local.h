@@ -8,11 +8,11 @@
 
 namespace winnow::eval {
 
-/// The score of EMS (equation 2) for each token of a prompt in one KV head, not pooled: the larger of what all queries
-/// and what the last 32 give to it, the former brought to the latter's sum. Query heads of a group are averaged.
+/// EMS's score (equation 2) of each token of a prompt in one KV head, without pooling: the larger of the attention from
+/// all queries and from the last 32, the former scaled to the latter's sum. Averaged over the query heads of a group.
 class GlobalLocal {
  public:
-  /// Where a token's score comes from. The window is the last 32 tokens, which are kept whatever their score.
+  /// The origin of a token's score. The window is the last 32 tokens, which are kept whatever their score.
   enum class Source : std::uint8_t { window, local, global };
 
   GlobalLocal(const ObservedLayer& layer, const HeadAttention& attention, int kv_head);

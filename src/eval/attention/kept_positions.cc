@@ -13,7 +13,7 @@ namespace winnow::eval {
 
 namespace {
 
-/// What one cache keeps, of all KV heads so far.
+/// Positions that one cache keeps, over all KV heads so far.
 struct KeptTally {
   std::vector<double> parts = std::vector<double>(kParts);
   std::array<double, 3> by_source = {};  ///< GlobalLocal::Source

@@ -18,8 +18,7 @@ double l1(std::span<const double> x) {
   return std::accumulate(x.begin(), x.end(), 0.0, [](double sum, double y) { return sum + std::abs(y); });
 }
 
-/// The output of one query head with some entries evicted, less that with all; `evicted` is the attention that went to
-/// them.
+/// Change of a query head's output when some entries are evicted, and the attention that they had.
 struct Change {
   std::vector<double> output;  ///< [d]
   double evicted = 0;
@@ -43,7 +42,7 @@ Change change_of(const HeadAttention& attention, std::span<const double> row, co
     const auto value = attention.value(static_cast<int>(j));
     for (std::size_t c = 0; c < full.size(); ++c) out.output[c] -= row[j] * static_cast<double>(value[c]);
   }
-  // Without the evicted entries the softmax's sum is less by what they had. What is kept of all, if nothing is: zeros.
+  // Renormalizes over the kept entries. If nothing is kept, the output is zero.
   const double left = 1 - out.evicted;
   for (std::size_t c = 0; c < full.size(); ++c) out.output[c] = (left > 0 ? out.output[c] / left : 0) - full[c];
   return out;
@@ -57,7 +56,7 @@ struct LayerLoss {
 
 class Loss {
  public:
-  /// Queries of tokens from `first` on are looked at, and those tokens are kept.
+  /// Observes the queries of the tokens from `first` on, and treats these tokens as kept.
   Loss(const model::Weights& weights, AllKept kept, int first)
       : weights_(weights), kept_(std::move(kept)), first_(first), sums_(kept_.size()) {}
 
@@ -127,7 +126,7 @@ class Loss {
     to.kept.push_back(1 - evicted / (queries * heads));
   }
 
-  /// [cache][token] whether it is kept
+  /// True for each kept token, [cache][token].
   std::vector<std::vector<char>> masks(const ObservedLayer& layer, int kv_head) const {
     std::vector<std::vector<char>> out;
     for (const auto& kept : kept_) {
@@ -144,7 +143,7 @@ class Loss {
   std::vector<Sums> sums_;  ///< [cache]
 };
 
-/// Adds what the full cache generates greedily.
+/// Appends tokens that the full cache generates greedily.
 void generate(Session& session, Cache& full, Logits logits, int count, std::vector<Token>& to) {
   Cache* const one = &full;
   Logits* const its = &logits;

@@ -9,21 +9,21 @@
 
 namespace winnow::eval {
 
-/// Queries of a prompt whose attention is looked at: so many of the last ones, as in SnapKV's and Ada-KV's window.
+/// Number of last queries whose attention is observed, as in SnapKV's and Ada-KV's window.
 inline constexpr int kLastQueries = 32;
 
-/// What the last queries of a head give to each token, [N]: the mean of their rows. `gain` is that of each, the first
-/// of them first; empty: 1.
+/// Attention to each token, [N]: the mean over the last queries of a head. `gain` has one number for each of these
+/// queries, in their order; if empty, all are 1.
 std::vector<double> last_masses(const HeadAttention& attention, int query_head, int tokens,
                                 std::span<const double> gain = {});
 
-/// The share of all mass that lies in the `count` largest. 0 where there is no mass.
+/// Share of all attention that the `count` largest get. 0 if there is none.
 double share_in_best(std::vector<double> masses, int count);
 
-/// The share of all mass that lies at some positions.
+/// Share of all attention at the given positions.
 double share_at(std::span<const double> masses, std::span<const std::int32_t> positions);
 
-/// The fewest entries that hold a share of all mass, as a share of all entries.
+/// The fewest entries that together get the given share of all attention, as a share of all entries.
 double fewest_with(std::vector<double> masses, double share);
 
 }  // namespace winnow::eval

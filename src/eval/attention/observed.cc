@@ -21,7 +21,7 @@ namespace winnow::eval {
 
 namespace {
 
-/// Shows each layer without a window.
+/// Calls back for each layer without a window.
 class Showing : public engine::LayerRecord {
  public:
   Showing(Session::Impl& session, int tokens, const std::function<void(const ObservedLayer&)>& look)

@@ -12,7 +12,7 @@
 
 namespace winnow::eval {
 
-/// One layer of a prompt that all tokens have passed, and what their queries were.
+/// One layer after all tokens of a prompt have passed it, with their queries.
 struct ObservedLayer {
   policy::LayerView view;                            ///< keys and values of all tokens
   std::span<const float> queries;                    ///< [N][H_q][d], rotated
@@ -24,18 +24,17 @@ struct ObservedLayer {
   std::span<const float> query(int token, int query_head) const;
 };
 
-/// Reads a prompt with the full cache, layer by layer, and shows each layer without a window when all tokens have
-/// passed it. Throws InputError where no layer is without a window, or layers read the keys of others, and what
-/// Session::prefill() throws.
+/// Reads a prompt with the full cache, and calls `look` for each layer without a window when all tokens have passed it.
+/// Throws InputError if all layers have windows or if layers share keys, and what Session::prefill() throws.
 void observe(Session& session, std::span<const Token> tokens, const std::function<void(const ObservedLayer&)>& look);
 
-/// The attention of the queries that read one KV head, one row at a time: products in f32, the softmax in double.
+/// Attention of the queries that read one KV head, one row at a time. Products in f32, softmax in double.
 class HeadAttention {
  public:
   HeadAttention(const ObservedLayer& layer, int kv_head);
 
-  /// What a token's query gives to the tokens up to itself, [token + 1]: a softmax of `gain` times the logits. With
-  /// what goes to the sink it adds up to 1. REQUIRES: a query head that reads this KV head.
+  /// Attention of a token's query to the tokens up to itself, [token + 1]: a softmax of `gain` times the logits. It
+  /// adds up to 1 together with the sink's share. REQUIRES: a query head that reads this KV head.
   std::vector<double> row(int query_head, int token, double gain = 1) const;
   /// [N][d]
   std::span<const float> values() const { return values_; }
@@ -51,10 +50,10 @@ class HeadAttention {
 /// Rows of a scratch in f32, [count][d].
 std::vector<float> decoded(const cache::Rows& rows);
 
-/// Numbers as records have them in series: five digits.
+/// Numbers rounded to five digits, as series in records have them.
 std::vector<double> brief(std::span<const double> numbers);
 
-/// 0 of none.
+/// 0 for an empty list.
 double mean(std::span<const double> numbers);
 
 }  // namespace winnow::eval

@@ -8,15 +8,15 @@
 
 namespace winnow::eval {
 
-/// What a layer's attention output is multiplied by, in f32. Its bias does not matter to distances.
+/// A layer's output projection in f32, without its bias, which cancels in distances.
 class OutputProjection {
  public:
   OutputProjection(const model::Weights& weights, int layer);
 
   int width() const { return width_; }
-  /// Adds a query head's part, its output [d] projected, to `out` [width].
+  /// Adds a query head's output [d], projected, to `out` [width].
   void add(int query_head, std::span<const double> output, std::span<double> out) const;
-  /// The largest L1 norm of any of these values [N][d], each projected as the query head's output.
+  /// The largest L1 norm of the values [N][d], each projected as this query head's output.
   double largest(int query_head, std::span<const float> values) const;
 
  private:

@@ -7,15 +7,15 @@
 
 namespace winnow::eval {
 
-/// Equal parts of a prompt by which figures are told.
+/// Number of equal parts of a prompt that series have a number for.
 inline constexpr int kParts = 32;
 
-/// In which of them a position lies.
+/// The part in which a position lies.
 inline int part_of(int position, int tokens) {
   return static_cast<int>(static_cast<std::int64_t>(position) * kParts / tokens);
 }
 
-/// The mean of the numbers [N] in each part; 0 where none lies in it.
+/// Mean of the numbers [N] in each part; 0 in an empty part.
 std::vector<double> means_by_part(std::span<const double> numbers);
 
 }  // namespace winnow::eval

@@ -17,12 +17,12 @@ namespace winnow::eval {
 namespace {
 
 constexpr double kThresholds[] = {1e-1, 1e-2, 1e-3, 1e-4, 1e-5};
-constexpr std::size_t kTold = 1;  // the threshold whose share is a value
+constexpr std::size_t kTold = 1;  // index of the threshold whose share is a value
 
 using Scores = std::vector<double>;
 
-/// AhaKV's step gain of each of the last queries of a prompt: equation 12 for logits that are divided by sqrt(d), and
-/// at least 1 (docs/methods.md).
+/// AhaKV's step gain of each of the last queries of a prompt: equation 12 for logits divided by sqrt(d), at least 1
+/// (docs/methods.md).
 std::vector<double> gains(int tokens, int budget) {
   std::vector<double> out;
   for (int i = tokens - std::min(tokens, kLastQueries); i < tokens; ++i)
@@ -30,7 +30,7 @@ std::vector<double> gains(int tokens, int budget) {
   return out;
 }
 
-/// AhaKV's prior of a KV head's values: squared lengths, averaged with their neighbours, relative to the largest.
+/// AhaKV's prior from a KV head's values: squared norms, averaged with their neighbours, relative to the largest.
 Scores prior_of(const HeadAttention& attention, int tokens) {
   std::vector<float> lengths;
   for (int j = 0; j < tokens; ++j) {
@@ -50,7 +50,7 @@ double second_half(const Scores& scores) {
   return all > 0 ? std::accumulate(middle, scores.end(), 0.0) / all : 0;
 }
 
-/// Shares of entries whose score is at least each threshold's part of the largest.
+/// For each threshold, the share of entries whose score is at least that part of the largest.
 std::vector<double> retained(const Scores& scores) {
   const double most = *std::max_element(scores.begin(), scores.end());
   std::vector<double> out;
@@ -93,7 +93,7 @@ struct ScoreSums {
   }
 };
 
-/// The mean over a KV head's query heads of what the last queries give.
+/// Attention from the last queries, the mean over a KV head's query heads.
 Scores recent(const HeadAttention& attention, const attention::Shape& shape, int kv_head, int tokens,
               std::span<const double> gain) {
   Scores out(as_size(tokens));
@@ -104,7 +104,7 @@ Scores recent(const HeadAttention& attention, const attention::Shape& shape, int
   return out;
 }
 
-/// `sums`: for each budget.
+/// `sums` are by budget.
 void look(const ObservedLayer& layer, std::map<int, ScoreSums>& sums) {
   const auto& shape = layer.view.shape;
   const int tokens = layer.tokens();

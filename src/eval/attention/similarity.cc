@@ -18,7 +18,7 @@ namespace {
 constexpr double kSimilar = 0.6;        // tau of EMS's figure 4
 constexpr double kShareOfScore = 0.95;  // zeta
 
-/// Rows of length 1; a row without length stays as it is.
+/// Rows scaled to length 1; rows of length 0 stay as they are.
 std::vector<float> directions(std::span<const float> rows, std::size_t dim) {
   std::vector<float> out(rows.begin(), rows.end());
   for (std::size_t first = 0; first < out.size(); first += dim) {
@@ -29,7 +29,7 @@ std::vector<float> directions(std::span<const float> rows, std::size_t dim) {
   return out;
 }
 
-/// Of each KV head so far.
+/// Similarities of each KV head so far.
 struct Repetition {
   std::vector<double> redundancy;
   std::vector<double> sparsity;

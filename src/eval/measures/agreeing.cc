@@ -16,7 +16,7 @@ namespace {
 
 constexpr int kFirstSpan = 64;  // tokens; each later span ends where the answer is twice as long
 
-/// How far one cache has been from the full one so far.
+/// Distances of one cache from the full one so far.
 struct Course {
   Distance all;
   Distance before;  ///< when the last span ended
@@ -28,7 +28,7 @@ struct Course {
   }
 };
 
-/// Compares those that have predicted the token at `step` with what they keep.
+/// Compares the caches that predicted the token at `step` from the entries that they keep.
 void compare(const std::vector<Logits>& logits, const TokenizedSample& tokenized, int step,
              std::vector<Course>& courses) {
   const Reference full(logits.front());

@@ -9,7 +9,7 @@ namespace winnow::eval {
 
 namespace {
 
-/// Which paragraphs the answer names, and which are right (AhaKV, figure 7).
+/// Adds the paragraphs that the answer names, and the right ones (AhaKV, figure 7).
 void add_paragraphs(const Sample& sample, Record& to) {
   const auto named = paragraphs_of(to.answer);
   std::vector<double> right;

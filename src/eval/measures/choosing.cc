@@ -11,7 +11,7 @@ namespace winnow::eval {
 
 namespace {
 
-/// One choice after one cache.
+/// One choice, read after one cache.
 struct OfferedLine {
   Cache cache;
   Logits logits;
@@ -37,7 +37,7 @@ std::vector<Tokenised> tokenised(const Model& model, const std::vector<Choice>& 
   return out;
 }
 
-/// Counts the token at `t` of every line that has one, and reads it unless it is the last one.
+/// Adds the likelihood of token `t` of every line that has one, and reads the token unless it is the last.
 void advance(Session& session, std::vector<OfferedLine>& lines, std::size_t t) {
   std::vector<Cache*> caches;
   std::vector<Token> tokens;

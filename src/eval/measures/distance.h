@@ -7,7 +7,7 @@
 
 namespace winnow::eval {
 
-/// How far predictions are from those of a reference, over all steps.
+/// Distance of predictions from a reference, over all steps.
 struct Distance {
   double divergence = 0;  ///< sum of KL(reference || method), nats
   int agreed = 0;         ///< steps with the same best token
@@ -17,7 +17,7 @@ struct Distance {
 /// The token with the highest logit.
 std::size_t best(std::span<const float> logits);
 
-/// The distribution that others are compared with.
+/// The distribution to which others are compared.
 class Reference {
  public:
   explicit Reference(std::span<const float> logits);

@@ -26,7 +26,7 @@ Token drawn(std::span<const float> logits, std::span<const Token> without, Rando
     sums.push_back(sum);
   }
   const double at = static_cast<double>(random.next() >> 11U) * 0x1p-53 * sum;
-  // The first sum above it: that of a token with a share of its own.
+  // The first sum above `at` belongs to a token with a share above 0.
   const auto found = std::upper_bound(sums.begin(), sums.end(), at);
   return static_cast<Token>(std::min(found, sums.end() - 1) - sums.begin());
 }

@@ -9,10 +9,10 @@
 
 namespace winnow::eval {
 
-/// The tokens that end an answer, of a vocabulary of so many.
+/// End-of-generation tokens of a vocabulary of `n_vocab` tokens.
 std::vector<Token> ends_of(const model::Vocab& vocab, int n_vocab);
 
-/// A token drawn from the softmax of the logits, in which those of `without` have no part.
+/// Draws a token from the softmax of the logits of all tokens but `without`.
 Token drawn(std::span<const float> logits, std::span<const Token> without, Random& random);
 
 }  // namespace winnow::eval

@@ -13,7 +13,7 @@ namespace winnow::eval {
 
 namespace {
 
-/// The i-th of the requests: the text begins at another place for each, so that none is read for another one.
+/// The prompt of request `i`. Each begins at another place of the text, so that none shares a prefix.
 Prompt prompt_of(const TokenizedSample& sample, int i) {
   Prompt out = sample.prompt;
   const auto shift = out.text.size() * as_size(i) / as_size(sample.sample->requests);
@@ -21,7 +21,7 @@ Prompt prompt_of(const TokenizedSample& sample, int i) {
   return out;
 }
 
-/// What has become of all requests.
+/// Results of all requests.
 struct Served {
   double first_token_ms = 0;  ///< the sum
   std::exception_ptr error;
@@ -52,7 +52,7 @@ int answering_now(const Scheduler& scheduler) {
   }));
 }
 
-/// Reads as many prompts as memory allows before answers go on: all time is for throughput.
+/// Reads as many prompts as the memory allows before answers go on, for the highest throughput.
 SchedulerOptions options_for(int requests, std::size_t memory) {
   SchedulerOptions out;
   out.parallel = requests;

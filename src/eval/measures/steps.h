@@ -10,7 +10,7 @@ namespace winnow::eval {
 
 using Logits = std::vector<float>;
 
-/// One decode step of all caches together, each with its own token. `logits` become those after that token.
+/// One decode step of all caches together, each with its own token. `logits` receives the logits after it.
 void step(Session& session, std::span<Cache* const> caches, std::span<const Token> tokens,
           std::span<Logits* const> logits);
 

@@ -13,7 +13,7 @@ namespace winnow::eval {
 
 namespace {
 
-/// The likelihoods of the tokens so far, with one cache.
+/// Likelihoods of the tokens so far, with one cache.
 struct ForcedTally {
   double nll = 0;
   double nll_before = 0;  ///< when the last span ended

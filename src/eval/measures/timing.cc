@@ -13,7 +13,7 @@ namespace {
 constexpr int kSteps = 64;
 constexpr int kBatch = 8;
 
-/// Tokens per second of all sequences together. They are fed the prompt's tokens, from its beginning.
+/// Tokens per second of all sequences together. They read the prompt's tokens, from its beginning.
 double decode_rate(Session& session, std::vector<Cache>& caches, const std::vector<Token>& tokens,
                    const Logits& logits) {
   std::vector all(caches.size(), logits);

@@ -18,8 +18,8 @@ Characters characters_of(const icu::UnicodeString& text) {
   return out;
 }
 
-/// Where each character stands in a line of which a part is looked for in another. In a line of 200 characters and
-/// more, those that make up more than a hundredth of it are left out.
+/// Positions of each character in the line in which blocks are searched. In lines of at least 200 characters, leaves
+/// out characters that make up more than 1 % of the line.
 std::map<UChar32, std::vector<int>> places_of(const Characters& line) {
   std::map<UChar32, std::vector<int>> out;
   for (std::size_t i = 0; i < line.size(); ++i) out[line[i]].push_back(static_cast<int>(i));
@@ -38,7 +38,7 @@ class Matcher {
  public:
   Matcher(const Characters& a, const Characters& b) : a_(a), b_(b), places_(places_of(b)) {}
 
-  /// Characters in the longest block that both have, and, on each side of it, in the longest there, and so on.
+  /// Characters in the longest common block, plus, recursively, in those on each side of it.
   int matches() const { return matches(0, static_cast<int>(a_.size()), 0, static_cast<int>(b_.size())); }
 
  private:
@@ -49,11 +49,11 @@ class Matcher {
            matches(block.a + block.length, a_end, block.b + block.length, b_end);
   }
 
-  /// The longest block, the first of equal ones; then longer by characters that were left out of the places.
+  /// The longest common block, the first of equal ones, then extended by characters without positions.
   Block longest(int a_begin, int a_end, int b_begin, int b_end) const {
     Block best{a_begin, b_begin, 0};
     std::map<int, int>
-        ending;  // at each place of b: length of the common run that ends there and at the character before
+        ending;  // for each position of b, the length of the common block that ends at it and at the character before
     for (int i = a_begin; i < a_end; ++i) {
       std::map<int, int> next;
       if (const auto found = places_.find(a_[i]); found != places_.end()) {
@@ -81,7 +81,7 @@ class Matcher {
   std::map<UChar32, std::vector<int>> places_;
 };
 
-/// The first line that is no comment and no fence.
+/// The first line that is neither a comment nor a fence.
 std::string_view first_code(std::string_view text) {
   text.remove_prefix(std::min(text.find_first_not_of('\n'), text.size()));
   for (;;) {
@@ -101,7 +101,7 @@ double code_similarity(std::string_view answer, std::string_view reference) {
   const auto b = characters_of(unicode_of(reference));
   if (a == b) return 1;
   const double ratio = 2.0 * Matcher(a, b).matches() / static_cast<double>(a.size() + b.size());
-  return std::nearbyint(100 * ratio) / 100;  // to even, as Python rounds
+  return std::nearbyint(100 * ratio) / 100;  // half to even, as in Python
 }
 
 }  // namespace winnow::eval

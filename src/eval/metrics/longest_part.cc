@@ -11,7 +11,8 @@ double longest_part(std::string_view answer, std::string_view reference) {
   const auto said = lower_case(unicode_of(answer));
   const auto expected = lower_case(unicode_of(reference));
   int longest = 0;
-  std::vector<int> ending(static_cast<std::size_t>(expected.length()) + 1);  // at the expected character before
+  std::vector<int> ending(static_cast<std::size_t>(expected.length()) + 1);  // lengths of common parts that end before
+                                                                             // each expected character
   for (int i = 0; i < said.length(); ++i) {
     for (int j = expected.length(); j > 0; --j) {
       auto& here = ending[static_cast<std::size_t>(j)];

@@ -18,7 +18,7 @@ Words english_words(std::string_view text) {
   return split(without_articles(without_ascii_punctuation(lower_case(unicode_of(text)))));
 }
 
-/// The marks that LongBench takes out of Chinese words, besides those of ASCII.
+/// Punctuation marks that LongBench removes from Chinese words, besides the ASCII ones.
 const icu::UnicodeString& chinese_punctuation() {
   static const auto marks = unicode_of(
       "！？｡。＂＃＄％＆＇（）＊＋，－／：；＜＝＞＠［＼］＾＿｀｛｜｝～｟｠｢｣､、〃》「」『』【】〔〕〖〗〘〙〚〛〜〝〞"

@@ -11,7 +11,7 @@ namespace {
 
 using Sentences = std::vector<Words>;
 
-/// What stands between full stops. A sentence of white space alone is one empty word.
+/// Texts between full stops. A sentence of white space alone is one empty word.
 Sentences sentences_of(const icu::UnicodeString& text) {
   Sentences out;
   for (int begin = 0; begin <= text.length();) {
@@ -26,7 +26,7 @@ Sentences sentences_of(const icu::UnicodeString& text) {
   return out;
 }
 
-/// Adds the words of the longest common subsequence. Of several, takes the one whose way back leads along `b` first.
+/// Adds the words of the longest common subsequence. Of several, takes the one whose backtracking goes along `b` first.
 void add_common(const Words& a, const Words& b, std::set<icu::UnicodeString>& to) {
   const std::size_t width = b.size() + 1;
   std::vector<int> length((a.size() + 1) * width);

@@ -6,27 +6,27 @@
 #include <string_view>
 #include <vector>
 
-/// What the metrics do with texts, as Python's str does it.
+/// Text functions of the metrics, with the semantics of Python's str.
 namespace winnow::eval {
 
 using Words = std::vector<icu::UnicodeString>;
 
-/// Invalid UTF-8 becomes U+FFFD.
+/// Replaces invalid UTF-8 by U+FFFD.
 icu::UnicodeString unicode_of(std::string_view utf8);
 
 icu::UnicodeString lower_case(icu::UnicodeString text);
 
-/// Without the 32 punctuation characters and symbols of ASCII.
+/// Removes the 32 punctuation characters and symbols of ASCII.
 icu::UnicodeString without_ascii_punctuation(const icu::UnicodeString& text);
 
-/// The words between white space.
+/// Words separated by white space.
 Words split(const icu::UnicodeString& text);
 
-/// Words and punctuation marks by ICU's dictionaries, which include Chinese, without white space. The official scripts
-/// use jieba with another dictionary, which may cut "研究生命" elsewhere.
+/// Words and punctuation marks without white space, by ICU's dictionaries, which include Chinese. The official scripts
+/// use jieba with another dictionary, so boundaries may differ ("研究生命").
 Words segment(const icu::UnicodeString& text);
 
-/// F1 of the words that two lists share, with multiplicity; 0 where they share none.
+/// F1 of the words in both lists, with multiplicity; 0 if they share none.
 double f1_of(const Words& answer, const Words& reference);
 
 }  // namespace winnow::eval

@@ -14,13 +14,13 @@ namespace winnow::eval {
 
 namespace {
 
-/// Colours that stand for the page's variables; no real one is so dark and uneven.
+/// Colours that stand for the page's variables; no other colour is like them.
 constexpr const char* kInk = "#010203";
 constexpr const char* kGrid = "#010204";
 
 std::string series_colour(std::size_t i) { return fmt::format("#0103{:02x}", i + 1); }
 
-/// gnuplot writes names into its SVG as they are.
+/// Escapes characters of a name: gnuplot writes names into its SVG as they are.
 std::string plain(const std::string& text) {
   std::string out = text;
   for (char& c : out) {
@@ -29,7 +29,7 @@ std::string plain(const std::string& text) {
   return gnuplot_text(out);
 }
 
-/// Settings are those of gnuplot's start but for these.
+/// Resets gnuplot to its initial settings, except for these.
 std::string begin(int width, int height, int font) {
   return fmt::format(
       "reset\nset terminal svg size {0},{1} dynamic noenhanced font 'sans-serif,{2}'\nset encoding utf8\n"
@@ -47,7 +47,7 @@ std::string data_of(const Curve& curve) {
   return out + "e\n";
 }
 
-/// From the first to the last point and a little beyond, for their marks: gnuplot would go on to the next tics.
+/// The range from the first to the last point, extended for their marks: gnuplot would extend it to the next tics.
 std::string x_range_of(const Chart& chart) {
   constexpr double kBeyond = 0.02;  // of the axis
   const bool is_log = chart.x_scale == Scale::logarithmic;
@@ -67,7 +67,7 @@ std::string x_range_of(const Chart& chart) {
   return fmt::format("set xrange [{:.6g}:{:.6g}]\n", shown(low - margin), shown(high + margin));
 }
 
-/// Marks of many points hide each other and the line.
+/// False for curves with so many points that their marks would overlap and hide the line.
 bool is_marked(const Curve& curve) {
   constexpr std::size_t kMost = 50;
   return curve.points.size() <= kMost;
@@ -90,7 +90,7 @@ void replace_all(std::string& text, const std::string& from, const std::string& 
     text.replace(at, from.size(), to);
 }
 
-/// gnuplot pads colours in one place and does not in another.
+/// Replaces both spellings of a colour: gnuplot pads them in some places only.
 void replace_colour(std::string& svg, int red, int green, int blue, const std::string& variable) {
   replace_all(svg, fmt::format("rgb({:3},{:4},{:4})", red, green, blue), variable);
   replace_all(svg, fmt::format("rgb({},{},{})", red, green, blue), variable);
@@ -104,7 +104,7 @@ void cut_out(std::string& text, const std::string& from, const std::string& to) 
   }
 }
 
-/// Groups without anything in them, and white space between elements.
+/// Removes empty groups and white space between elements.
 void squeeze(std::string& svg) {
   std::string out;
   bool blank = false;
@@ -129,7 +129,7 @@ void squeeze(std::string& svg) {
 }  // namespace
 
 std::string script_of(const Chart& chart) {
-  constexpr std::size_t kShort = 24;  // letters of a name that two columns have room for
+  constexpr std::size_t kShort = 24;  // letters of a name that fits below two columns
   const std::size_t named = std::min(chart.curves.size(), Chart::kColoured);
   std::size_t longest = 0;
   for (std::size_t i = 0; i < named; ++i) longest = std::max(longest, chart.curves[i].name.size());
@@ -139,8 +139,8 @@ std::string script_of(const Chart& chart) {
                     axis("y", chart.y_title) + tics_of(chart.x_tics);
   out += fmt::format(
       "set grid lc rgb '{}' lw 0.7\nset xlabel offset 0,0.4\nset key below left Left reverse maxcols {} samplen 2 "
-      "width {} height 0.6\n",                          // beneath the axis' title
-      kGrid, columns, -static_cast<int>(longest) / 4);  // gnuplot takes letters to be wider than they are
+      "width {} height 0.6\n",                          // below the axis title
+      kGrid, columns, -static_cast<int>(longest) / 4);  // gnuplot overestimates the width of letters
   out += x_range_of(chart);
   if (chart.x_scale == Scale::logarithmic) out += "set logscale x 2\nset format x '%g'\n";
   if (chart.y_scale == Scale::logarithmic) out += "set logscale y 10\nset format y '%g'\n";
@@ -164,7 +164,7 @@ std::string script_of(const Chart& chart) {
 }
 
 std::string script_of(const HeatMap& map) {
-  constexpr std::size_t kMostNumbers = 8;  // in a row: more are not readable
+  constexpr std::size_t kMostNumbers = 8;  // in a row; more would not be legible
   std::string out = begin(230, 180, 13) + axis("x", map.x_title) + axis("y", map.y_title) +
                     labels_of("x", map.columns) + labels_of("y", map.rows);
   out += fmt::format(

@@ -14,7 +14,7 @@ namespace winnow::eval {
 
 struct Curve {
   std::string name;
-  std::vector<std::pair<double, double>> points;  ///< by x; kLift where the curve is broken
+  std::vector<std::pair<double, double>> points;  ///< ascending x; kLift where the curve is broken
 };
 
 inline constexpr std::pair<double, double> kLift = {std::numeric_limits<double>::infinity(), 0};
@@ -30,7 +30,7 @@ struct Chart {
   Scale y_scale = Scale::linear;
   std::vector<double> x_tics;  ///< empty: gnuplot's own
   std::vector<Curve> curves;
-  std::optional<double> level;  ///< of the full cache: a broken line
+  std::optional<double> level;  ///< the full cache's, a dashed line
 };
 
 /// Scores (0 to 1) by two labels.
@@ -43,12 +43,12 @@ struct HeatMap {
   std::map<std::pair<std::size_t, std::size_t>, double> cells;  ///< by column and row
 };
 
-/// The scripts from which gnuplot draws them.
+/// gnuplot scripts that draw them.
 std::string script_of(const Chart& chart);
 std::string script_of(const HeatMap& map);
 
-/// A drawn SVG, changed for a page that shows several: colours become the page's variables (--ink, --grid, --s0 …),
-/// names become unique, and what is not needed is removed.
+/// Prepares an SVG for a page with several: colours become the page's variables (--ink, --grid, --s0 …), names become
+/// unique, and unneeded parts are removed.
 std::string embedded(std::string svg, std::size_t number, const std::string& title);
 
 }  // namespace winnow::eval

@@ -11,7 +11,7 @@ namespace winnow::eval {
 
 namespace {
 
-/// Stands for a picture until all have been drawn. Escaped text has no such byte.
+/// Placeholder of a picture until all are drawn. Escaped text does not contain this byte.
 std::string placeholder(std::size_t number) { return fmt::format("\x01{}\x01", number); }
 
 }  // namespace

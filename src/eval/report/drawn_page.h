@@ -8,7 +8,7 @@
 
 namespace winnow::eval {
 
-/// Gathers a page with placeholders for its pictures, so that one gnuplot draws them all.
+/// Collects a page with placeholders for its pictures, so that one gnuplot process draws them all.
 class DrawnPage {
  public:
   /// Begins a self-contained page with the reports' style.
@@ -17,10 +17,10 @@ class DrawnPage {
   void add(const std::string& html) { html_ += html; }
   void add_figure(const Chart& chart) { add_figure(chart.title, script_of(chart)); }
   void add_figure(const HeatMap& map) { add_figure(map.title, script_of(map)); }
-  /// Charts side by side below a heading and a note; nothing where there are none.
+  /// Adds charts side by side below a heading and a note; adds nothing if there are none.
   void add_charts(const std::string& title, const std::string& says, const std::vector<Chart>& charts);
 
-  /// The whole page with its pictures. Throws what gnuplot_svgs() throws.
+  /// The page with its pictures. Throws what gnuplot_svgs() throws.
   std::string drawn() const;
 
  private:
@@ -31,7 +31,7 @@ class DrawnPage {
   std::vector<std::string> titles_;
 };
 
-/// What a page says instead of its plots where there is no gnuplot.
+/// Text in place of plots if gnuplot is missing.
 extern const char* const kNoGnuplot;
 
 }  // namespace winnow::eval

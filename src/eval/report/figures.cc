@@ -24,7 +24,7 @@ const char* title_of(Axis axis) {
                                  : "budget, % of the prompt";
 }
 
-/// Nothing for a budget of another unit.
+/// Empty for a budget of another unit.
 std::optional<double> place_of(const MethodKey& method, const Cell& cell, Axis axis) {
   if (axis == Axis::bytes) return cell.bytes_held / kMiBOfAxis;
   const auto budget = budget_of(method);
@@ -32,7 +32,7 @@ std::optional<double> place_of(const MethodKey& method, const Cell& cell, Axis a
   return budget->amount();
 }
 
-/// A logarithmic axis has no 0.
+/// False for 0 on a logarithmic axis.
 bool fits(const Quantity& quantity, double y) { return quantity.scale == Scale::linear || y > 0; }
 
 std::vector<Curve> curves_of(const Table& table, const Column& column, const Quantity& quantity, Axis axis) {
@@ -111,7 +111,7 @@ std::string with_budget(const Record& record) {
          (record.key.budget.empty() ? "" : " @ " + record.key.budget);
 }
 
-/// Sorted by number; words come last.
+/// Orders numbers by value, and other words after them.
 bool by_number(const std::string& a, const std::string& b) {
   const auto x = number(a);
   const auto y = number(b);
@@ -119,7 +119,7 @@ bool by_number(const std::string& a, const std::string& b) {
   return x.has_value() != y.has_value() ? x.has_value() : a < b;
 }
 
-/// The scores of one map, by length and depth.
+/// Scores of one map, by length and depth.
 using Places = std::map<std::pair<std::string, std::string>, std::vector<double>>;
 
 HeatMap map_of(const std::string& title, const std::string& task, const Places& places) {
@@ -195,7 +195,7 @@ std::vector<HeatMaps> heat_maps_of(const std::vector<Record>& records, const std
   std::vector<HeatMaps> out;
   struct Kind {
     std::string task;
-    std::string name;  // with the samples' kind
+    std::string name;  // including the samples' kind
     std::string method;
     bool operator==(const Kind&) const = default;
   };

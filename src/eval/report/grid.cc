@@ -24,7 +24,7 @@ bool is_there(const Table& table, const MethodKey& method, const Column& column)
   return cell != nullptr && cell->samples > 0;
 }
 
-/// Of a column, from the smallest.
+/// Budgets of a column, ascending.
 std::vector<std::string> budgets_in(const Table& table, const Column& column) {
   std::vector<std::string> out;
   for (const auto& method : table.methods) {
@@ -66,8 +66,8 @@ std::optional<double> mean_at(const std::vector<GridLine>& lines, std::size_t at
   return n == 0 ? std::nullopt : std::optional(sum / n);
 }
 
-/// How far a line is above the others, as a mean over its own budgets, so that a method that was only measured with
-/// large budgets has no advantage.
+/// Mean lead of a line over the others at its own budgets, so that a method measured only with large budgets has no
+/// advantage.
 double height(const GridLine& line, const Figures& means) {
   double sum = 0;
   int n = 0;

@@ -22,10 +22,10 @@ struct Grid {
 
   std::string title;
   std::vector<std::string> budgets;
-  std::vector<Row> rows;  ///< those without a budget, then the others by their mean lead over all methods' mean
+  std::vector<Row> rows;  ///< those without a budget first, the others by their mean lead over the mean of all methods
 };
 
-/// One for each task and each benchmark as a whole; none where there are fewer than two budgets.
+/// Grids of each task and of each benchmark as a whole; none for fewer than two budgets.
 std::vector<Grid> grids_of(const Summary& summary);
 
 }  // namespace winnow::eval

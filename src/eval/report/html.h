@@ -8,13 +8,13 @@
 
 namespace winnow::eval {
 
-/// Text as HTML, in elements and in attributes.
+/// Escapes a text for HTML, in elements and attributes.
 std::string escaped(const std::string& text);
 
-/// A cell of a table, which says itself where the page is narrow of which column it is. `inside` is HTML.
+/// A table cell that carries its column's name for narrow pages. `inside` is HTML.
 std::string cell_html(const std::string& column, const std::string& inside);
 
-/// A table with its title and a note; nothing for a table without columns.
+/// A table with its title and a note; "" for a table without columns.
 std::string to_html(const Table& table, const std::string& title, const std::string& says);
 
 /// A grid as a table.

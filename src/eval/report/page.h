@@ -8,8 +8,8 @@
 
 namespace winnow::eval {
 
-/// One self-contained HTML page: tables, curves, heat maps. gnuplot draws the plots; without it the page has only
-/// tables, and says so.
+/// A self-contained HTML page: tables, curves, heat maps. gnuplot draws the plots; without it the page has only tables
+/// and a note about it.
 std::string to_page(const std::vector<Record>& records, const std::vector<std::string>& folders);
 
 /// The style sheet: for light and dark browsers, phones and paper.

@@ -13,7 +13,7 @@ namespace {
 
 constexpr double kMiB = 1 << 20;
 
-/// Of the method with the most.
+/// The most samples that a method has.
 int samples_of(const Table& table, const Column& column) {
   int out = 0;
   for (const auto& method : table.methods) {
@@ -23,7 +23,7 @@ int samples_of(const Table& table, const Column& column) {
   return out;
 }
 
-/// What the score of a task with these values is.
+/// The meaning of the score in a task with these values.
 Quantity score_of(const std::set<std::string>& values) {
   struct Meaning {
     const char* value;  ///< that tasks with this kind of score have
@@ -86,7 +86,7 @@ std::vector<Quantity> quantities_of(const Table& table, const Column& column) {
   }
   std::vector<Quantity> out = {score_of(names)};
   for (const auto& name : names) {
-    const bool is_course = name.find('@') != std::string::npos;  // of spans of an answer, for which there are charts
+    const bool is_course = name.find('@') != std::string::npos;  // parts of an answer, which have charts
     const bool is_share_of_nothing = name == "of_full" && out.front().better == Better::unknown;
     if (name != "nll" && !is_course && !is_share_of_nothing) out.push_back(quantity_of(name));
   }

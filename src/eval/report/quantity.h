@@ -14,36 +14,36 @@ enum class Better : std::uint8_t { higher, lower, unknown };
 
 enum class Scale : std::uint8_t { linear, logarithmic };
 
-/// A figure that records have: the score, or one of their values.
+/// A figure of records: the score, or one of their values.
 struct Quantity {
-  std::string name;   ///< of the value; empty: the score
-  std::string title;  ///< with its unit
+  std::string name;   ///< empty: the score
+  std::string title;  ///< including its unit
   Better better = Better::unknown;
   Scale scale = Scale::linear;
   int digits = 3;   ///< after the point
   double unit = 1;  ///< in which it is shown
 };
 
-/// A value by its name. Neither direction is better for a value that is not known.
+/// The quantity of a value's name; Better::unknown for an unknown value.
 Quantity quantity_of(const std::string& value);
 
-/// The quantities of a column's records, the score first. Without those that repeat another one (nll, and nll@N, which
-/// a chart shows), and without a share of the full cache's score where neither direction of it is better.
+/// Quantities of a column's records, the score first. Leaves out duplicates (nll; nll@N, which a chart shows), and the
+/// share of the full cache's score if neither direction of it is better.
 std::vector<Quantity> quantities_of(const Table& table, const Column& column);
 
-/// The value in its unit. REQUIRES: the cell has samples, and the value.
+/// The value in its unit. REQUIRES: has().
 double figure(const Cell& cell, const Quantity& quantity);
 /// Whether figure() may be called.
 bool has(const Cell* cell, const Quantity& quantity);
 
-/// Whether a cell has all samples that some method has in its column. Bytes held are told of such cells alone: a mean
-/// over fewer, longer prompts would look as if the method held more.
+/// True if a cell has as many samples as any method in its column. Only such cells report bytes held: a mean over
+/// fewer, longer prompts would make the method look larger.
 bool has_all_samples(const Table& table, const Column& column, const Cell* cell);
 
-/// What a method holds, the mean over all columns. Empty where it lacks samples in one.
+/// MiB that a method holds, the mean over all columns. "" if it lacks samples in one.
 std::string mib_held(const Table& table, const MethodKey& method);
 
-/// The best figure among the methods with this budget; nothing without a budget, or where no direction is better.
+/// The best figure among the methods with this budget; empty without a budget, or if no direction is better.
 std::optional<double> best_of(const Table& table, const Column& column, const Quantity& quantity,
                               const std::string& budget);
 

@@ -7,7 +7,7 @@
 
 namespace winnow::eval {
 
-/// Each adds its tasks to the list.
+/// Each function adds its tasks to the list.
 void add_longbench(std::vector<TaskInfo>& to);
 void add_niah(std::vector<TaskInfo>& to);
 void add_needles(std::vector<TaskInfo>& to);
@@ -22,22 +22,22 @@ void add_attention(std::vector<TaskInfo>& to);
 void add_efficiency(std::vector<TaskInfo>& to);
 void add_throughput(std::vector<TaskInfo>& to);
 
-/// Whether a name is that of a file of RULER's generator, ruler/NAME.jsonl in the data folder, …
+/// True if a name is that of a file of RULER's generator, ruler/NAME.jsonl in the data folder, …
 bool is_ruler_file(const std::string& name, const TaskOptions& options);
 /// … whose name begins with the type.
 Task ruler_file(const std::string& name, const TaskOptions& options);
 
-/// Whether a name is documents/ or documents-fidelity/ and a file of questions over documents, multi-doc/NAME.jsonl in
-/// the data folder.
+/// True if a name is documents/ or documents-fidelity/ followed by multi-doc/NAME, and the data folder has
+/// multi-doc/NAME.jsonl.
 bool is_documents_file(const std::string& name, const TaskOptions& options);
 Task documents_file(const std::string& name, const TaskOptions& options);
 
-/// Samples on which methods are compared with the full cache: its greedy answer of 64 tokens is forced, or of as many
-/// as the user says. Ids and the label "kind" then have their number.
+/// A task that compares methods with the full cache on its greedy answer of 64 tokens, or as many as the user sets.
+/// Adds the number to ids and to the label "kind".
 Task fidelity_of(std::vector<Sample> samples, const TaskOptions& options);
 
-/// A file of samples: one JSON object a line with text, question (or input), outputs, and maybe documents, id, metric,
-/// classes, max_tokens.
+/// A file of samples: one JSON object a line with text, question (or input) and outputs, and optionally documents, id,
+/// metric, classes, max_tokens.
 Task custom_task(const std::string& path, const TaskOptions& options);
 
 }  // namespace winnow::eval

@@ -16,7 +16,7 @@ constexpr int kObservedAnswer = 16;
 constexpr const char* kFolder = "longbench-mini";
 constexpr unsigned kOptions = TaskInfo::length | TaskInfo::max_prompt;
 
-/// The measure, with the time that it takes for all caches in their records.
+/// Wraps a measure: its time for all caches goes into their records.
 Measure timed(Measure measure) {
   return [measure = std::move(measure)](Session& session, const TokenizedSample& tokenized, std::vector<Cache>& caches,
                                         std::vector<std::vector<float>> logits) {
@@ -28,7 +28,7 @@ Measure timed(Measure measure) {
   };
 }
 
-/// LongBench prompts of all kinds, `limit` of each file, each with all lengths.
+/// LongBench prompts of all kinds, `limit` from each file, each at all lengths.
 Task of(const char* name, Measure measure, const Model& model, const TaskOptions& options) {
   Task out{{}, timed(std::move(measure))};
   const auto files = prompt_files(options);
@@ -43,7 +43,7 @@ Task of(const char* name, Measure measure, const Model& model, const TaskOptions
   return out;
 }
 
-/// What is merged is not lost, and what it is merged into is no longer what the prompt had.
+/// Refuses methods that merge: merged entries are not lost, and the entries they merge into have changed.
 std::string why_no_loss(const Method& method) {
   if (!method.cache().spec.method().lanes.merge) return {};
   return fmt::format(

@@ -15,7 +15,7 @@ namespace {
 constexpr const char* kRawFormat = "raw";
 constexpr const char* kFirstLine = "first_line";
 
-/// Whether a field has the value that is not the usual one. Throws InputError for a third.
+/// True if a field has the value `other`. Throws InputError for a value that is neither.
 bool is_set(const nlohmann::json& line, const char* field, const std::string& usual, const std::string& other) {
   const auto text = line.value(field, usual);
   if (text != usual && text != other)
@@ -23,8 +23,8 @@ bool is_set(const nlohmann::json& line, const char* field, const std::string& us
   return text == other;
 }
 
-/// {"text", "documents", "question" or "input", "answer_prefix", "outputs", "metric", "max_tokens", "id", …}, as
-/// docs/tasks.md has them: text and outputs as L-Eval has them.
+/// Parses {"text", "documents", "question" or "input", "answer_prefix", "outputs", "metric", "max_tokens", "id", …}, as
+/// described in docs/tasks.md; text and outputs as in L-Eval.
 Sample custom_sample(const nlohmann::json& line, int number, const std::string& task) {
   Sample out = begin_sample(line, number, task);
   if (line.contains("documents")) out.documents = documents_of(line);
@@ -67,7 +67,7 @@ std::string line_of(const Sample& sample) {
   line["max_tokens"] = sample.max_tokens;
   if (sample.prompt.format == PromptFormat::raw) line["format"] = kRawFormat;
   if (!sample.labels.empty()) line["labels"] = sample.labels;
-  // Pieces of texts that a cut has left may be no UTF-8.
+  // A cut may have left incomplete UTF-8.
   return line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + '\n';
 }
 

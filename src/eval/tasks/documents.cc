@@ -24,7 +24,7 @@ constexpr const char* kAnswered = "documents/";
 constexpr const char* kCompared = "documents-fidelity/";
 constexpr const char* kFiles = "multi-doc";
 
-/// A set of LongBench whose context is passages. The first line of each has its number between two words.
+/// A data set of LongBench whose context consists of passages. Each one's first line has its number between two words.
 struct Passages {
   const char* name;
   const char* before;
@@ -42,10 +42,10 @@ const std::vector<Passages>& all_passages() {
   return out;
 }
 
-/// Where the passages begin in a text, by their numbers.
+/// Offsets of the passages in a text, in the order of their numbers.
 std::vector<std::size_t> begins_of(const Passages& passages, const std::string& text) {
   std::vector<std::size_t> out;
-  // The first may stand behind the template's own words in their line.
+  // The first one may follow the template's words in the same line.
   for (auto at = text.find(passages.first_line(1)); at != std::string::npos;) {
     out.push_back(at);
     const auto next = text.find(fmt::format("\n{}", passages.first_line(static_cast<int>(out.size()) + 1)), at);
@@ -54,7 +54,7 @@ std::vector<std::size_t> begins_of(const Passages& passages, const std::string& 
   return out;
 }
 
-/// Moves the passages of a sample's text to its documents. What stands before them stays.
+/// Moves the passages of a sample's text to its documents. The text before them stays.
 void split_documents(const Passages& passages, Sample& sample) {
   std::string& text = sample.prompt.text;
   const auto begins = begins_of(passages, text);
@@ -70,7 +70,7 @@ void split_documents(const Passages& passages, Sample& sample) {
 Samples of_longbench(const Passages& passages, const TaskOptions& options) {
   return longbench_samples(passages.name, options, [&](Sample& sample) {
     split_documents(passages, sample);
-    sample.labels.clear();  // their category would be the mean of these tasks and of LongBench's own
+    sample.labels.clear();  // with a category, these tasks would count in the mean of LongBench's own
     sample.further = passages.further;
   });
 }
@@ -83,7 +83,7 @@ Sample documents_sample(const nlohmann::json& line, int number, const std::strin
   out.references = line.at("answers").get<std::vector<std::string>>();
   out.metric = parse_metric(line.value("metric", "qa_f1"));
   out.max_tokens = line.value("max_tokens", 32);
-  out.scored = ScoredText::first_line;  // after it models add questions of their own
+  out.scored = ScoredText::first_line;  // models add questions of their own after it
   return out;
 }
 
@@ -93,7 +93,7 @@ Samples of_file(const std::filesystem::path& path, const TaskOptions& options) {
                       [&](const nlohmann::json& line, int number) { return documents_sample(line, number, task); });
 }
 
-/// All files of the data folder.
+/// Samples of all files of the data folder.
 Samples of_files(const TaskOptions& options) {
   const auto folder = std::filesystem::path(options.data) / kFiles;
   std::vector<std::filesystem::path> files;
@@ -118,12 +118,12 @@ Samples in_group(Samples samples, const char* group) {
 
 Task answered(Samples samples) { return {in_group(std::move(samples), kAnswered), answering()}; }
 
-/// With the joint prefill, which is the full cache of the whole prompt.
+/// Compares with the joint prefill, which is the full cache of the whole prompt.
 Task compared(Samples samples, const TaskOptions& options) {
   return fidelity_of(in_group(std::move(samples), kCompared), options);
 }
 
-/// A set of samples, of which there are two tasks.
+/// A set of samples, for two tasks.
 struct DocumentsSet {
   std::string name;
   std::string source;
@@ -145,7 +145,7 @@ std::vector<DocumentsSet> all_sets() {
   return out;
 }
 
-/// Of a name after one of the two groups'; nothing for another.
+/// The file that a name of one of the two groups means; empty for other names.
 std::optional<std::filesystem::path> file_of(const std::string& name, const TaskOptions& options) {
   for (const std::string group : {kAnswered, kCompared}) {
     if (name.starts_with(group + kFiles + "/"))

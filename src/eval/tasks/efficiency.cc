@@ -16,7 +16,7 @@ namespace {
 constexpr int kTimedQuestion = 32;  // tokens at most
 constexpr int kTimes = 3;           // samples of each length
 
-/// Prompts from the essays of niah, each from another place.
+/// Prompts from niah's essays, each from another place.
 Task make_efficiency(const Model& model, const TaskOptions& options) {
   const std::string text = read_folder(std::filesystem::path(options.data) / "needle");
   Task out;
@@ -34,8 +34,7 @@ Task make_efficiency(const Model& model, const TaskOptions& options) {
       sample.prompt.question = parts[1];
       sample.prompt.format = PromptFormat::raw;
       sample.references = {""};
-      sample.max_tokens =
-          0;  // the decoded tokens need not fit into the context: speed does not depend on their positions
+      sample.max_tokens = 0;  // decoded tokens may exceed the context: speed does not depend on positions
       sample.labels = {{"length", std::to_string(length)}};
       out.samples.push_back(std::move(sample));
     }

@@ -17,19 +17,19 @@ namespace {
 constexpr int kFidelityTokens = 7000;
 constexpr int kFidelityAnswer = 64;
 constexpr int kLongAnswer = 1024;
-constexpr int kPieceTokens = 2000;  // of a text that is gone on with or talked about
-constexpr int kPieces = 3;          // of each text when nobody says
+constexpr int kPieceTokens = 2000;  // of a text that is continued or discussed
+constexpr int kPieces = 3;          // of each text, by default
 
-/// LongBench prompts of all kinds, `limit` of each file.
+/// LongBench prompts of all kinds, `limit` from each file.
 Task make_fidelity(const Model& model, const TaskOptions& options) {
   return fidelity_of(prompts_of(model, options, "fidelity", kFidelityTokens, prompt_files(options)), options);
 }
 
-/// What a long answer is asked for, and with what.
+/// A prompt that asks for a long answer.
 struct AskedLengths {
   const char* kind;
-  const char* folder;  ///< of the texts
-  const char* before;  ///< what stands before a piece of a text
+  const char* folder;  ///< folder of the texts
+  const char* before;  ///< before a part of a text
   const char* question;
 };
 
@@ -40,7 +40,7 @@ constexpr AskedLengths kAsked[] = {
      "\n\nTwo friends have read it and disagree about it. Write down their long conversation, turn by turn."},
 };
 
-/// Pieces of texts with a question after them.
+/// Parts of texts, each followed by a question.
 std::vector<Sample> pieces_of(const Model& model, const TaskOptions& options, const AskedLengths& asked) {
   std::vector<Sample> out;
   const int count = options.limit > 0 ? options.limit : kPieces;
@@ -58,7 +58,7 @@ std::vector<Sample> pieces_of(const Model& model, const TaskOptions& options, co
   return out;
 }
 
-/// Reports of LongBench that are to be summarised, in English and Chinese.
+/// LongBench reports to summarize, in English and Chinese.
 std::vector<Sample> summaries(const Model& model, const TaskOptions& options) {
   std::vector<std::string> files;
   for (const auto& file : prompt_files(options)) {

@@ -24,7 +24,7 @@ void check(const Sample& sample) {
 
 using Read = std::function<Sample(const nlohmann::json& line, int number)>;
 
-/// Samples of one file so far.
+/// Collects the samples of one file.
 class Collector {
  public:
   Collector(const std::string& path, const TaskOptions& options, const Read& read)
@@ -32,7 +32,7 @@ class Collector {
 
   bool is_enough() const { return options_.limit > 0 && static_cast<int>(samples_.size()) == options_.limit; }
 
-  /// A line or element.
+  /// Adds a line or element.
   void add(const nlohmann::json& json, int number) {
     try {
       Sample sample = read_(json, number);
@@ -61,7 +61,7 @@ class Collector {
   std::vector<Sample> samples_;
 };
 
-/// All return how many lines there were.
+/// All return the number of lines.
 int collect_lines(TextLines lines, Collector& to) {
   while (!to.is_enough() && lines.next()) {
     try {

@@ -10,16 +10,16 @@
 
 namespace winnow::eval {
 
-/// Reads a file of one JSON object a line, or a .json file with an array of them, whose elements are its lines then.
-/// What `sample_of` throws (nlohmann::json::exception, Error) is reported with file and line, and the line left out.
-/// Throws InputError when the file cannot be read or no line of it is a sample.
+/// Reads a file with one JSON object a line, or a .json file with an array, whose elements count as lines. Reports
+/// exceptions of `sample_of` (nlohmann::json::exception, Error) with file and line, and leaves that line out. Throws
+/// InputError if the file cannot be read or has no sample.
 std::vector<Sample> read_samples(const std::string& path, const TaskOptions& options,
                                  const std::function<Sample(const nlohmann::json& line, int number)>& sample_of);
 
-/// Its "documents". Throws InputError when there are none, or one is no string or empty.
+/// The line's "documents". Throws InputError if there are none, or one is empty or not a string.
 std::vector<std::string> documents_of(const nlohmann::json& line);
 
-/// A sample with what all lines have: its id ("id", or the line's number) and "text".
+/// A sample with the fields that all lines have: its id ("id", or the line's number) and "text".
 Sample begin_sample(const nlohmann::json& line, int number, const std::string& task);
 
 }  // namespace winnow::eval

@@ -19,13 +19,13 @@ namespace {
 constexpr int kMadeUpPairs = 50;  // samples of each number of keys
 using Pairs = std::vector<std::pair<std::string, std::string>>;
 
-/// Where a key of the paper's files stands, rounded to 25 percent.
+/// Depth of a key in the paper's files, rounded to 25 percent.
 int depth_of(std::size_t position, std::size_t count) {
   const double percent = count > 1 ? 100.0 * static_cast<double>(position) / static_cast<double>(count - 1) : 0;
   return static_cast<int>(std::lround(percent / 25)) * 25;
 }
 
-/// Prompt as in "Lost in the Middle".
+/// A prompt as in "Lost in the Middle".
 Sample kv_sample(const Pairs& pairs, std::size_t asked, int depth, const std::string& id) {
   Sample out;
   out.task = "kv-retrieval";
@@ -45,7 +45,7 @@ Sample kv_sample(const Pairs& pairs, std::size_t asked, int depth, const std::st
   return out;
 }
 
-/// A line of the paper's files.
+/// Parses a line of the paper's files.
 Sample of_line(const nlohmann::json& line, int number) {
   const auto pairs = line.at("ordered_kv_records").get<Pairs>();
   const auto key = line.at("key").get<std::string>();

@@ -26,7 +26,7 @@ constexpr const char* kBefore =
 constexpr const char* kRecordEnd = "\nNow the record is over.";
 constexpr const char* kAsk = " Tell me what is the <REGISTER_CONTENT> in line {}? I need the number. ";
 
-/// `prompt` is cut where the record ends.
+/// The sample of `prompt`, which is cut at the end of the record.
 Sample lines_sample(const std::string& prompt, const std::string& number, int lines, const std::string& id) {
   const auto cut = prompt.rfind(kRecordEnd);
   if (cut == std::string::npos) throw InputError(fmt::format("the prompt has no \"{}\"", kRecordEnd + 1));

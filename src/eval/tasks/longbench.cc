@@ -21,9 +21,9 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// One of LongBench's 21 (arXiv 2308.14508, Table 1). `question` is what the question begins with in a prompt that is
-/// whole, at its last place, where extracts of LongBench word it in their own way; empty: what stands between the
-/// template's context and input.
+/// One of LongBench's 21 data sets (arXiv 2308.14508, Table 1). `question` finds the question in prompts that are given
+/// whole and word it differently than the template: it begins at the last place of this text. Empty: the template's
+/// text between context and input.
 struct Dataset {
   const char* name;
   const char* category;
@@ -67,11 +67,11 @@ Json read_json(const std::filesystem::path& path) {
   }
 }
 
-/// A dataset's prompt with what stands around {context} and {input}.
+/// A data set's template, cut at {context} and {input}.
 struct Template {
-  std::string before;   ///< the context
-  std::string between;  ///< context and input; all that is left where there is no input
-  std::string after;    ///< the input
+  std::string before;   ///< text before the context
+  std::string between;  ///< text between context and input; the rest if there is no input
+  std::string after;    ///< text after the input
 
   explicit Template(const std::string& text) {
     const std::string context = "{context}";
@@ -138,7 +138,7 @@ class Reader {
     return {};
   }
 
-  /// Words, in LongBench-E's classes.
+  /// The length's class in LongBench-E.
   static const char* bucket(int words) { return words < 4000 ? "0-4k" : words < 8000 ? "4-8k" : "8k+"; }
 
   const Dataset& dataset_;
@@ -150,7 +150,7 @@ std::vector<Sample> dataset_samples(const Dataset& dataset, const TaskOptions& o
                                     const std::function<void(Sample&)>& change) {
   const std::filesystem::path data(options.data);
   const Reader reader(dataset, data / "longbench-config");
-  // The official files, or the extract.
+  // The official file, or the extract.
   const std::string name = std::string(dataset.name) + ".jsonl";
   const auto file =
       std::filesystem::exists(data / "longbench" / name) ? data / "longbench" / name : data / "longbench-mini" / name;

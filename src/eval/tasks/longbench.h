@@ -9,13 +9,13 @@
 
 namespace winnow::eval {
 
-/// The samples of one of LongBench's data sets: of the official file in the data folder, or else of the extract. Each
-/// is changed by `change`, which throws InputError for what is no sample of the task. Throws InputError when there is
-/// neither file, or no sample. REQUIRES: a set's name.
+/// Samples of one of LongBench's data sets: from the official file in the data folder, or else from the extract.
+/// `change` edits each sample, and throws InputError if it does not fit the task. Throws InputError if there is neither
+/// file, or no sample. REQUIRES: a data set's name.
 std::vector<Sample> longbench_samples(const std::string& name, const TaskOptions& options,
                                       const std::function<void(Sample&)>& change);
 
-/// A set's metric. REQUIRES: its name.
+/// A data set's metric. REQUIRES: its name.
 Metric longbench_metric(const std::string& name);
 
 }  // namespace winnow::eval

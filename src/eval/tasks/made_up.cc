@@ -85,7 +85,7 @@ const std::vector<std::string>& nouns() {
   return out;
 }
 
-/// Adjectives, then nouns.
+/// The adjectives, followed by the nouns.
 const std::string& single(int number) {
   const auto i = as_size(number);
   return i < adjectives().size() ? adjectives()[i] : nouns()[i - adjectives().size()];
@@ -96,7 +96,7 @@ std::string pair(int number) {
   return adjectives()[i / nouns().size()] + "-" + nouns()[i % nouns().size()];
 }
 
-/// The words of one split are every other word.
+/// A word of a split. The words of one split are every other word.
 const std::string& of_half(const std::vector<std::string>& words, Split split, Random& random) {
   const auto half = as_size(random.below(static_cast<int>(words.size() / 2)));
   return words[2 * half + (split == Split::tuning ? 0 : 1)];

@@ -19,21 +19,21 @@ std::string made_up_uuid(Random& random);
 std::string made_up_word(Random& random);
 /// `count` letters.
 std::string made_up_letters(Random& random, int count, char first_letter);
-/// A noun or an adjective of the split's half of winnow's words.
+/// A noun or an adjective from the split's half of winnow's words.
 std::string made_up_noun(Random& random, Split split);
 std::string made_up_adjective(Random& random, Split split);
-/// Words, each once: single ones while there are enough (440), else an adjective and a noun each (48,039).
+/// Different words: single ones while there are enough (440), else an adjective and a noun each (48,039).
 std::vector<std::string> made_up_words(Random& random, int count);
 
 /// Depths at which answers are hidden, in percent of the prompt: the user's, or 0, 25, 50, 75 and 100.
 std::vector<int> depths_of(const TaskOptions& options);
 
-/// For each seed `options.limit` samples, or `usual` without a limit. `one` makes the sample of a seed and a number.
-/// The ids of other seeds than 1 end with the seed.
+/// `options.limit` samples for each seed, or `usual` without a limit. `one` makes the sample of a seed and a number.
+/// Ids end with the seed unless it is 1.
 std::vector<Sample> make_up(const TaskOptions& options, int usual,
                             const std::function<Sample(std::uint32_t seed, int number)>& one);
 
-/// A task that the model answers, with samples of several lengths: the user's, or `usual` where there are none.
+/// A task that the model answers, with samples of the user's lengths, or of `usual` by default.
 Task task_by_length(const TaskOptions& options, const std::vector<int>& usual,
                     const std::function<std::vector<Sample>(int length)>& samples_of);
 

@@ -42,7 +42,7 @@ constexpr NeedlesTask kNeedlesTasks[] = {
     {Shape::several, "needles/several", "three of the same, all of them asked for"},
 };
 
-/// Every other text, so that the splits have none in common.
+/// Every other text, so that the splits share none.
 Haystack haystack_of(const TaskOptions& options) {
   const auto folder = std::filesystem::path(options.data) / "needle";
   const auto files = text_files(folder);
@@ -67,7 +67,7 @@ bool stand_once(const Hidden& hidden, const std::string& around) {
   });
 }
 
-/// What the samples of a task have in common.
+/// Parts that the samples of a task share.
 struct Common {
   const Model& model;
   const TaskOptions& options;
@@ -97,7 +97,7 @@ std::string id_of(const Common& common, const NeedlesCell& cell, int number) {
   return fmt::format("{}-{}", out, number);
 }
 
-/// The first at the sample's depth, the others anywhere else.
+/// Depths of the needles: the first at the sample's depth, the others anywhere else.
 std::vector<int> places_of_needles(const Hidden& hidden, int first, Random& random) {
   constexpr int kParts = 10;
   std::vector<int> out = {first};
@@ -106,17 +106,17 @@ std::vector<int> places_of_needles(const Hidden& hidden, int first, Random& rand
   return out;
 }
 
-/// Where a prompt begins in the texts, and what is hidden in it.
+/// The place in the texts where a prompt begins, and what it hides.
 struct Drawn {
   std::size_t begin;
   Hidden hidden;
 };
 
-/// The same wherever the borders are.
+/// Draws the same whatever the borders are.
 Drawn draw(const Common& common, const NeedlesCell& cell, Random& random) {
   const auto& haystack = common.haystack;
   const auto before = needles::words_before(common.options.chunk);
-  const auto rounds = 1 + before / haystack.size();  // so that there are words before
+  const auto rounds = 1 + before / haystack.size();  // so that there are enough words before the prompt
   const auto place = as_size(random.below(static_cast<int>(haystack.size())));
   Drawn out{haystack.sentence_from(rounds * haystack.size() + place), {}};
   std::string around;

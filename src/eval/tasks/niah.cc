@@ -15,7 +15,7 @@ namespace {
 
 struct Needle {
   const char* sentence;
-  const char* question;  ///< what the model completes
+  const char* question;  ///< text that the model continues
   const char* answer;
   const char* kind;
 };
@@ -31,7 +31,7 @@ constexpr Needle kNeedles[] = {
     {"The special magic number of Oslo is 2648013.", "The special magic number of Oslo is", "2648013", "digits"},
 };
 
-/// The text with the needle after the sentence whose end is closest to the depth.
+/// Inserts the needle after the sentence whose end is closest to the depth.
 std::string hide(const std::string& text, const char* sentence, int depth) {
   const std::string stop = ". ";
   if (depth == 0) return std::string(sentence) + " " + text;

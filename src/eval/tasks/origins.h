@@ -6,7 +6,7 @@
 
 namespace winnow::eval {
 
-/// Where files of the data folder come from, a sentence for each folder that these paths are in.
+/// Sources of files of the data folder, one sentence for each folder that the paths are in.
 std::string origins_of(const std::vector<std::string>& paths);
 
 }  // namespace winnow::eval

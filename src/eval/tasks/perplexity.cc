@@ -15,11 +15,11 @@ namespace {
 /// How a text is cut into samples.
 struct Cut {
   const char* name;
-  int length;   ///< tokens of a sample when nobody says
-  int samples;  ///< of each text, likewise
-  int share;    ///< the prompt is one part in so many of them, …
-  int most;     ///< … but no more tokens than this
-  int every;    ///< tokens of a span whose perplexity is told on its own; 0: none
+  int length;   ///< tokens of a sample by default
+  int samples;  ///< of each text, by default
+  int share;    ///< the prompt is this fraction (1 / share) of a sample, …
+  int most;     ///< … but at most this number of tokens
+  int every;    ///< tokens of a span with a perplexity of its own; 0: none
 };
 
 constexpr Cut kChunked = {"perplexity/chunked", 2048, 16, 2, 1 << 30, 0};
@@ -33,7 +33,7 @@ Sample perplexity_sample(const Model& model, const Cut& cut, std::string_view te
   out.prompt.text = parts[0];
   out.prompt.format = PromptFormat::raw;
   out.references = {parts[1]};
-  out.max_tokens = std::max(1, length - prompt - 1);  // all but the last token of the reference is read
+  out.max_tokens = std::max(1, length - prompt - 1);  // the last token of the reference is not read
   return out;
 }
 

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t kQuestionTokens = 64;  // the last ones of a prompt
 
-/// A prompt as it stands, cut in the middle to so many tokens.
+/// A prompt, cut in the middle to at most `most` tokens.
 PromptText cut(const Model& model, const std::string& prompt, int most) {
   auto tokens = model.tokenize(prompt);
   if (tokens.size() > as_size(most)) tokens.erase(tokens.begin() + most / 2, tokens.end() - (most - most / 2));

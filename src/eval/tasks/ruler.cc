@@ -41,8 +41,8 @@ std::string trimmed(const std::string& text) {
   return text.substr(begin, text.find_last_not_of(" \n") + 1 - begin);
 }
 
-/// With a chat template, whose message ends with the question, the answer begins with the words that RULER's prompt
-/// ends with otherwise.
+/// With a chat template, the message ends with the question, and the answer begins with the words that otherwise end
+/// RULER's prompt.
 Sample ruler_sample(const Type& type, const std::string& task, const std::string& id, const Made& made,
                     PromptFormat format) {
   Sample out;
@@ -62,7 +62,7 @@ Sample ruler_sample(const Type& type, const std::string& task, const std::string
   return out;
 }
 
-/// Makes prompts that are as long as allowed.
+/// Makes prompts of the greatest length allowed.
 class Filler {
  public:
   Filler(const Model& model, const Type& type, const Maker& maker, PromptFormat format, int length)
@@ -73,14 +73,14 @@ class Filler {
         room_(length - type.max_tokens),
         units_(type.least) {}
 
-  /// Throws InputError when even the shortest prompt is longer. The search begins at the previous prompt's result.
+  /// Throws InputError if even the shortest prompt is too long. The search begins at the previous prompt's result.
   Made fill(const Random& random, int number) {
     int low = type_.least;
-    int high = room_;  // no unit is shorter than a token
+    int high = room_;  // a unit has at least one token
     for (int at = units_; high - low > 1;) {
       const int found = tokens(maker_(at, random, number));
       (found <= room_ ? low : high) = at;
-      // The units that would fill the prompt if its length were proportional to them.
+      // The number of units if the prompt's length were proportional to it.
       const auto next = static_cast<std::int64_t>(at) * room_ / std::max(1, found);
       at = static_cast<int>(std::max<std::int64_t>(low + 1, std::min<std::int64_t>(next, high - 1)));
     }
@@ -134,8 +134,8 @@ const Type& type_of_file(const std::string& stem) {
   return *found;
 }
 
-/// {"input", "outputs", and maybe "answer_prefix"}: the question is what stands on the input's last line. Without the
-/// prefix the input has it.
+/// Parses {"input", "outputs", and maybe "answer_prefix"}: the question is the input's last line. Without
+/// "answer_prefix", the input contains the prefix.
 Made made_by_authors(const nlohmann::json& line) {
   const auto input = line.at("input").get<std::string>();
   const auto cut = std::min(input.rfind('\n'), input.size());

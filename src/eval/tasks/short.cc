@@ -16,14 +16,14 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// A question of multiple choice as the sets' files have it.
+/// A multiple-choice question in the format of the data sets.
 struct Instruction {
   std::string stem;
   std::vector<std::string> options;
   std::size_t right = 0;
 };
 
-/// What stands between two marks. Throws InputError.
+/// The text between two marks. Throws InputError.
 std::string between(const std::string& text, const std::string& begin, const std::string& end) {
   const auto b = text.find(begin);
   const auto e = b == std::string::npos ? b : text.find(end, b + begin.size());
@@ -32,8 +32,8 @@ std::string between(const std::string& text, const std::string& begin, const std
   return out.substr(0, out.find_last_not_of(" \n") + 1);
 }
 
-/// {"instruction": "… LEAD STEM\n\nAnswer1: … Answer2: … Answer format: …", "answer": "answer2"}, with Option for
-/// Answer likewise.
+/// Parses {"instruction": "… LEAD STEM
+/// Answer1: … Answer2: … Answer format: …", "answer": "answer2"}, or with Option in place of Answer.
 Instruction of_instruction(const Json& line, const std::string& lead, const std::string& label) {
   const auto text = line.at("instruction").get<std::string>();
   const auto answer = line.at("answer").get<std::string>();
@@ -50,7 +50,7 @@ Instruction of_instruction(const Json& line, const std::string& lead, const std:
   return out;
 }
 
-/// The cue is read after the compressed cache, so that all that is scored is read with it.
+/// Puts the cue after the compressed cache, so that all scored tokens are read with it.
 Sample with_cue(const Instruction& asked) {
   Sample out;
   out.prompt.question = asked.stem;
@@ -65,7 +65,7 @@ Sample science(const Json& line) {
   return with_cue(asked);
 }
 
-/// SuperGLUE's own files say true, copies of them say "true".
+/// Accepts true, as in SuperGLUE's files, and "true", as in copies of them.
 Sample wic(const Json& line) {
   const auto& label = line.at("label");
   const auto text = [&](const char* key) { return line.at(key).get<std::string>(); };
@@ -76,7 +76,7 @@ Sample wic(const Json& line) {
                    label == true || label == "true" ? 1U : 0U});
 }
 
-/// What stands after the blank is scored, with one or the other option in it.
+/// Scores the text after the blank, with each option filled in.
 Sample winogrande(const Json& line) {
   const Instruction asked = of_instruction(line, "given sentence: ", "Option");
   const auto blank = asked.stem.find('_');

@@ -17,10 +17,10 @@ bool is_inside_character(std::string_view text, std::size_t at) {
   return at < text.size() && (static_cast<unsigned char>(text[at]) & 0xC0U) == 0x80U;
 }
 
-/// The longest beginning with no more tokens than this, by bisection: pieces of tokens do not always add up to the
+/// The longest beginning with at most `count` tokens, by bisection: the texts of tokens do not always add up to the
 /// text.
 std::string_view beginning(const Model& model, std::string_view text, int count) {
-  constexpr std::size_t kBytes = 8;  // of a token, more than in any prose
+  constexpr std::size_t kBytes = 8;  // more than any token of prose has
   const auto tokens = [&](std::size_t bytes) { return static_cast<int>(model.tokenize(text.substr(0, bytes)).size()); };
   std::size_t low = 0;
   std::size_t high = std::min(text.size(), as_size(count) * kBytes);

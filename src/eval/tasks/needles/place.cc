@@ -15,7 +15,7 @@ namespace winnow::eval::needles {
 
 namespace {
 
-/// Words [begin, end) of a haystack, and before which of them each sentence stands.
+/// Words [begin, end) of a haystack, and the word before which each sentence stands.
 struct Layout {
   std::size_t begin;
   std::size_t end;
@@ -35,13 +35,13 @@ std::string text_of(const Haystack& haystack, const Layout& layout, const std::v
   return out;
 }
 
-/// Where the next sentence begins at this depth, or the end.
+/// The beginning of the next sentence after this depth, or the end.
 std::size_t place_at(const Haystack& haystack, std::size_t begin, std::size_t end, int depth) {
   const auto at = begin + (end - begin) * as_size(depth) / 100;
   return at == begin ? at : std::min(end, haystack.sentence_from(at));
 }
 
-/// The greatest number of [0, most] with which something fits, by bisection. REQUIRES: 0 does.
+/// The greatest number in [0, most] that fits, by bisection. REQUIRES: 0 fits.
 std::size_t most_that_fits(std::size_t most, const std::function<bool(std::size_t)>& fits) {
   std::size_t low = 0;
   std::size_t high = most + 1;
@@ -77,7 +77,7 @@ class Hiding {
   }
 
  private:
-  /// The sentences stand behind the words that may go.
+  /// The layout with the sentences after the words that move_to() may remove.
   Layout laid_out(std::size_t begin, std::size_t words) const {
     Layout out{begin - room_, begin + words, {}};
     for (const int depth : wanted_.depths) out.places.push_back(place_at(haystack_, begin, out.end, depth));
@@ -101,7 +101,7 @@ class Hiding {
 
   bool fits(const Layout& layout) const { return tokens(layout) <= wanted_.length; }
 
-  /// Takes words from the beginning until the first answer is where it should be, or as near as can be.
+  /// Removes words from the beginning until the first answer is at its place, or as near to it as possible.
   void move_to(const Borders& borders, Layout& layout) const {
     constexpr double kNearEnough = 0.5;
     const double aim = borders.place == Borders::Place::at ? 0 : borders.tokens / 2.0;
@@ -120,7 +120,7 @@ class Hiding {
   const Haystack& haystack_;
   const Hidden& hidden_;
   const Wanted& wanted_;
-  std::size_t room_;  ///< words before the sentences, of which some go, so that an answer gets to its place
+  std::size_t room_;  ///< words before the sentences, of which move_to() removes some
 };
 
 }  // namespace

@@ -11,17 +11,17 @@
 #include "eval/tasks/needles/wording.h"
 #include "winnow/model.h"
 
-/// Where the sentences of needles/… stand among others.
+/// Placement of the sentences of needles/… among others.
 namespace winnow::eval::needles {
 
-/// The words of texts, which begin again after the last one.
+/// The words of texts, repeated endlessly.
 class Haystack {
  public:
-  /// Throws InputError where there is no word.
+  /// Throws InputError for a text without words.
   explicit Haystack(const std::string& text);
 
   const std::string& word(std::size_t at) const { return words_[at % words_.size()]; }
-  /// The first word from here on that begins a sentence; after one round, whatever is there. REQUIRES: at > 0.
+  /// The first word at or after `at` that begins a sentence; after one round, any word. REQUIRES: at > 0.
   std::size_t sentence_from(std::size_t at) const;
   std::size_t size() const { return words_.size(); }
 
@@ -29,17 +29,17 @@ class Haystack {
   std::vector<std::string> words_;
 };
 
-/// Where the first answer stands among the multiples of so many tokens, counted from the prompt's first one.
+/// The place of the first answer relative to multiples of `tokens`, counted from the prompt's first token.
 struct Borders {
   enum class Place : std::uint8_t {
-    at,   ///< its middle is at one of them
-    off,  ///< its middle is halfway between two of them
+    at,   ///< its middle is at a multiple
+    off,  ///< its middle is halfway between two multiples
   };
   int tokens = 1;  ///< REQUIRES: > 0
   Place place = Place::at;
 };
 
-/// What a prompt is to be.
+/// Properties of the prompt to make.
 struct Wanted {
   int length = 0;  ///< tokens of the prompt, at most
   PromptFormat format = PromptFormat::chat;
@@ -47,13 +47,13 @@ struct Wanted {
   std::optional<Borders> borders;
 };
 
-/// Words before `begin` with which a prompt with borders may begin.
+/// Number of words before `begin` that a prompt with borders may use.
 inline std::size_t words_before(int border_tokens) { return 3 * as_size(border_tokens); }
 
-/// A prompt of words from `begin` on, as long as allowed with what the answer begins with, and with the sentences where
-/// sentences end. Without a chat template the question ends with the answer's beginning. Throws InputError
-/// where the sentences and the question are longer than allowed. REQUIRES: `begin` is at least words_before() where
-/// there are borders.
+/// A prompt of the words from `begin` on, with the hidden sentences at ends of sentences. Together with the beginning
+/// of the answer, it is as long as allowed. Without a chat template, the question ends with the answer's beginning.
+/// Throws InputError if sentences and question are longer than allowed. REQUIRES: with borders, `begin` is at least
+/// words_before().
 PromptText hide(const Model& model, const Haystack& haystack, std::size_t begin, const Hidden& hidden,
                 const Wanted& wanted);
 
@@ -62,11 +62,11 @@ struct TokenRange {
   int begin = 0;
   int end = 0;
 };
-/// Those that a part of its text is in, with the space before it. REQUIRES: it is there, behind
-/// others.
+/// The tokens that contain a part of the prompt's text and the space before it. REQUIRES: the prompt has this part, and
+/// not at its beginning.
 TokenRange tokens_with(const Model& model, const PromptText& prompt, const std::string& part);
 
-/// How far the middle of a range is from the nearest multiple of `every` tokens.
+/// Distance of the middle of a range from the nearest multiple of `every` tokens.
 double to_border(const TokenRange& range, int every);
 
 }  // namespace winnow::eval::needles

@@ -27,16 +27,16 @@ struct Wording {
   const char* question;  ///< with {key}
 };
 
-/// All of a split.
+/// All words of a split.
 struct WordLists {
   std::vector<Wording> wordings;
   std::vector<const char*> keys;
   std::vector<const char*> names;  ///< other names for keys
   const char* link;                ///< says that {key} is {name}
-  /// Patterns of sentences that are answers, with ADJECTIVE and NOUN. What leads to each word stands there once, so
-  /// that small models can follow it, and they begin like any sentence.
+  /// Patterns of answers that are sentences, with ADJECTIVE and NOUN. The text before each word occurs once, so that
+  /// small models can follow it, and they begin like any sentence.
   std::vector<const char*> sentences;
-  std::vector<const char*> calls;  ///< of code: verbs, …
+  std::vector<const char*> calls;  ///< for code: verbs, …
   std::vector<const char*> objects;
   std::vector<const char*> arguments;
 };
@@ -114,7 +114,7 @@ const char* any_of_words(const std::vector<const char*>& of, Random& random) {
   return of[as_size(random.below(static_cast<int>(of.size())))];
 }
 
-/// "a" stands before it, and no short word is a part of others.
+/// A noun that "a" may precede, long enough not to be a part of other words.
 std::string plain_noun(Split split, Random& random) {
   constexpr std::size_t kShortest = 6;
   for (;;) {

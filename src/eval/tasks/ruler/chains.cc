@@ -54,7 +54,7 @@ std::string begun(const Chain& chain) {
       chain.value, kVariables);
 }
 
-/// After an example of about 500 tokens with shorter names.
+/// A chain after an example of about 500 tokens with shorter names.
 Made make_chains(int units, Random& random) {
   constexpr int kLetters = 5;
   constexpr int kExampleLetters = 3;

@@ -26,7 +26,7 @@ struct Shape {
   Kind key;
   Kind value;
   int keys = 1;
-  int values = 1;   ///< of each key
+  int values = 1;   ///< for each key
   int queries = 1;  ///< keys that are asked for
 };
 
@@ -62,7 +62,7 @@ Texts words_in(const std::string& text) {
   return out;
 }
 
-/// `count` words of a text, cut into sentences. A text that is too short is repeated.
+/// Sentences of a text's first `count` words. A text that is too short is repeated.
 Texts sentences(const Texts& words, int count) {
   Texts out(1);
   for (int i = 0; i < count; ++i) {
@@ -74,7 +74,7 @@ Texts sentences(const Texts& words, int count) {
   return out;
 }
 
-/// Between sentences, at depths that are drawn from 40.
+/// Inserts needles between sentences, at depths drawn from 40.
 std::string hide_in_essay(Texts all, const Texts& needles, Random& random) {
   constexpr int kDepths = 40;
   auto depths = random.distinct(static_cast<int>(needles.size()), kDepths);

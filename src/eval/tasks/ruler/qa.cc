@@ -22,8 +22,8 @@ using Json = nlohmann::json;
 struct Question {
   std::string query;
   std::vector<std::string> answers;
-  std::vector<std::size_t> documents;  ///< that the question is about, …
-  std::vector<std::size_t> near;       ///< … and those of the same article, which are taken before any others
+  std::vector<std::size_t> documents;  ///< documents with the answer, …
+  std::vector<std::size_t> near;       ///< … and others of the same article, which are taken before the rest
 };
 
 /// Questions and the documents of all of them.
@@ -75,7 +75,7 @@ QuestionSet hotpotqa(const Json& file) {
   return out;
 }
 
-/// The question's documents, then those near it, then any others.
+/// Documents of a prompt: the question's, then those near it, then any others.
 std::vector<std::size_t> chosen(const QuestionSet& set, const Question& question, int count, Random& random) {
   auto out = question.documents;
   auto near = question.near;

@@ -15,7 +15,7 @@ namespace {
 
 constexpr int kCommon = 10;
 
-/// How often words stand in a list, and how many different words the example has.
+/// How often words occur in a list, and the number of different words in the example.
 struct Frequencies {
   int common;
   int others;
@@ -24,7 +24,7 @@ struct Frequencies {
   int example_words;
 };
 
-/// The authors' own for prompts below 4,096 tokens.
+/// Frequencies for a length; below 4,096 tokens, those of the authors.
 Frequencies frequencies(int length) {
   return length < 4096 ? Frequencies{6, 1, 3, 1, 20} : Frequencies{30, 3, 10, 3, 40};
 }
@@ -76,8 +76,8 @@ std::vector<std::string> coded_words(Random& random, int count) {
   return out;
 }
 
-/// The k-th word of a vocabulary has a share of k^-2 / zeta(2); the first of them is dots, the next three are asked
-/// for.
+/// A prompt whose k-th most frequent word has a share of k^-2 / zeta(2). The first one is dots; the next three are
+/// asked for.
 Made frequent_words(int vocabulary, int units, Random& random) {
   constexpr double kZeta = std::numbers::pi * std::numbers::pi / 6;
   auto words = coded_words(random, vocabulary);
@@ -107,7 +107,7 @@ void add_words(std::vector<Type>& to) {
                     return common_words(f, units, random);
                   };
                 }});
-  constexpr int kLeast = 100;  // so that the fourth word is rarer than the third
+  constexpr int kLeast = 100;  // makes the fourth word rarer than the third
   to.push_back({"fwe", 50, kLeast, "", Metric::contains_all, [](const TaskOptions&, int length) -> Maker {
                   const int vocabulary = std::max(5, (length - 50) / 50);
                   return
