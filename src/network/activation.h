@@ -7,8 +7,8 @@
 
 namespace winnow::network {
 
-/// What goes into the last product of a feed-forward part or expert; `gate` and `up` have the same shape. `gate` is
-/// null where the activation has none.
+/// Input of the last product of a feed-forward block or expert. `gate` and `up` have the same shape; `gate` is null for
+/// activations without a gate.
 ggml_tensor* activated(ggml_context* context, model::Activation activation, ggml_tensor* gate, ggml_tensor* up);
 
 }  // namespace winnow::network

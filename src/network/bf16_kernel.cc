@@ -15,7 +15,7 @@
 #include "network/bf16_rows.h"
 #include "winnow/error.h"
 
-// Of libgomp, on which oneDNN runs. Not <omp.h>: that belongs to the compiler, whose OpenMP may be another.
+// From libgomp, which oneDNN uses. <omp.h> belongs to the compiler, whose OpenMP may be another.
 extern "C" {
 int omp_get_max_threads(void);
 void omp_set_num_threads(int);
@@ -25,7 +25,7 @@ namespace winnow::network {
 
 namespace {
 
-/// Threads of a team call oneDNN side by side, so each call must stay on its thread.
+/// Keeps oneDNN on the calling thread: the threads of a team call it side by side.
 class OneThread {
  public:
   OneThread() : before_(omp_get_max_threads()) { omp_set_num_threads(1); }
@@ -85,13 +85,13 @@ const char* Bf16Kernel::library() {
 }
 
 std::unique_ptr<Bf16Kernel> Bf16Kernel::try_to_make(const Shape& shape) {
-  constexpr std::size_t kCode = std::size_t{8} << 20U;  // oneDNN writes its code to where it may have got no memory
+  constexpr std::size_t kCode = std::size_t{8} << 20U;  // oneDNN crashes if it cannot allocate memory for its code
   check_memory(kCode, "the code of a product in bf16");
-  const OneThread one;  // a primitive is cut into as many parts as there are threads when it is made
+  const OneThread one;  // a primitive is divided among as many threads as there are at its creation
   const TileState tiles;
   try {
     const auto description = describe(shape);
-    // What the library cannot do well it does by plain loops, a thousand times slower.
+    // The library's fallbacks are plain loops, a thousand times slower.
     if (std::string(description.impl_info_str()).rfind("brg", 0) != 0) return nullptr;
     return std::unique_ptr<Bf16Kernel>(new Bf16Kernel(std::make_unique<Impl>(description)));
   } catch (const dnnl::error& error) {
@@ -100,7 +100,7 @@ std::unique_ptr<Bf16Kernel> Bf16Kernel::try_to_make(const Shape& shape) {
   }
 }
 
-/// Where memory is short for a moment, the library may take that for a product that it has no kernel for.
+/// Tries twice: if memory is briefly short, the library may report that it has no kernel.
 std::unique_ptr<Bf16Kernel> Bf16Kernel::make(const Shape& shape) {
   auto first = try_to_make(shape);
   return first == nullptr ? try_to_make(shape) : std::move(first);

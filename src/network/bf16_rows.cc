@@ -6,7 +6,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "network/bf16_rows.cc"
 #include <hwy/foreach_target.h>
-// After foreach_target.h, which defines the target that this pass compiles for.
+// Must follow foreach_target.h, which selects the target of each compilation.
 #include <hwy/highway.h>
 
 #include "base/as_size.h"
@@ -17,7 +17,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 using D = hn::ScalableTag<std::uint32_t>;
 
-/// Half of the last place is added, and what falls below it is cut off; a NaN stays one.
+/// Adds half of the last place and truncates; NaN stays NaN.
 HWY_INLINE hn::Vec<D> rounded(hn::Vec<D> bits) {
   const D d;
   const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(d, 1));
@@ -43,8 +43,8 @@ void round_some(const float* from, std::ptrdiff_t n, std::uint16_t* to) {
   }
 }
 
-/// A pair of neighbouring inputs stays together, pairs of all outputs come to lie side by side: squares of 4 pairs by 4
-/// outputs are transposed. What is written is written in its order, which matters more than anything else here.
+/// Keeps pairs of neighbouring inputs together, and puts the pairs of all outputs side by side, by transposing squares
+/// of 4 pairs by 4 outputs. Writes are sequential, which matters most here.
 void pack_pairs(const std::uint16_t* rows, std::ptrdiff_t stride, std::ptrdiff_t inputs, std::uint16_t* to) {
   constexpr std::ptrdiff_t kNextPair = std::ptrdiff_t{kBlockOutputs} * 2;
 #if HWY_TARGET == HWY_SCALAR

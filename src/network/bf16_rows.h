@@ -4,11 +4,11 @@
 #include <cstddef>
 #include <cstdint>
 
-/// Rounding to bf16 (to nearest, ties to even) and the order in which bf16 kernels read a matrix.
+/// Rounding to bf16 (to nearest, ties to even) and the layout of packed matrices.
 namespace winnow::network {
 
 /// A packed matrix [inputs, outputs] is a sequence of blocks of 32 inputs by 64 outputs, inputs running faster, both
-/// made up with zeros; a block holds its inputs in pairs: [16 pairs][64 outputs][2].
+/// padded with zeros. A block holds pairs of inputs: [16 pairs][64 outputs][2].
 constexpr int kBlockInputs = 32;
 constexpr int kBlockOutputs = 64;
 
@@ -22,10 +22,10 @@ constexpr std::ptrdiff_t padded_outputs(std::ptrdiff_t n) {
 /// to[i] = from[i] rounded, i < n; zeros up to `padded`.
 void round_row(const float* from, std::ptrdiff_t n, std::ptrdiff_t padded, std::uint16_t* to);
 
-/// Packs some inputs, a multiple of 32, of 64 neighbouring outputs, whose rounded rows lie `stride` apart.
+/// Packs some inputs, a multiple of 32, of 64 neighbouring outputs. Their rounded rows are `stride` apart.
 void pack_rows(const std::uint16_t* rows, std::ptrdiff_t stride, std::ptrdiff_t inputs, std::uint16_t* packed);
 
-/// Bytes of the work space in which each of so many threads packs rows of weights.
+/// Bytes of work space for packing rows of weights with so many threads.
 std::size_t packing_bytes(int threads);
 
 }  // namespace winnow::network

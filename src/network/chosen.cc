@@ -13,7 +13,7 @@ namespace winnow::network {
 
 namespace {
 
-constexpr std::int64_t kOutputs = 64;  // whose weights stay in the cache while the rows of their expert pass
+constexpr std::int64_t kOutputs = 64;  // their weights stay in the cache while the rows of an expert are multiplied
 
 template <class T = std::byte>
 T* at(const ggml_tensor& x, std::int64_t i1, std::int64_t i2) {
@@ -31,7 +31,7 @@ void round_rows(ggml_tensor* out, int index, int count, void*) {
   }
 }
 
-/// One row's products with some outputs of one expert.
+/// Products of one row with some outputs of one expert.
 struct Share {
   const ggml_tensor& weight;
   const ggml_tensor& x;
@@ -48,8 +48,8 @@ struct Share {
   }
 };
 
-/// By ggml's product of one row with one row of weights, and so the same whatever else there is. Each thread computes
-/// some outputs of all experts, those of one expert for all its rows.
+/// Uses ggml's dot product of one row with one row of weights, so results do not depend on other rows. Each thread
+/// computes some outputs of all experts, for one expert after the other with all its rows.
 void multiply_rows(ggml_tensor* out, int index, int count, void*) {
   const Share share{*out->src[0], *out->src[1], *out};
   const auto* const experts = static_cast<const std::int32_t*>(out->src[2]->data);
@@ -57,7 +57,7 @@ void multiply_rows(ggml_tensor* out, int index, int count, void*) {
   const std::int64_t end = part(out->ne[0], index + 1, count);
   for (std::int64_t place = 0; place < places; ++place) {
     const auto expert = experts[place];
-    if (std::find(experts, experts + place, expert) != experts + place) continue;  // with an earlier place
+    if (std::find(experts, experts + place, expert) != experts + place) continue;  // done with an earlier place
     for (std::int64_t first = part(out->ne[0], index, count); first < end; first += kOutputs) {
       for (std::int64_t same = place; same < places; ++same) {
         if (experts[same] == expert) share.multiply(expert, same, first, std::min(first + kOutputs, end));
@@ -66,7 +66,7 @@ void multiply_rows(ggml_tensor* out, int index, int count, void*) {
   }
 }
 
-/// ggml multiplies single rows where there is one, and always by repacked experts.
+/// ggml multiplies row by row if there is one row, and always with repacked experts.
 bool multiplies_single_rows(const ggml_tensor& weight, std::int64_t rows) {
   return rows == 1 || !ggml_backend_buffer_is_host(weight.buffer);
 }
@@ -83,7 +83,7 @@ ggml_tensor* Chosen::product(const model::ExpertMatrices& by, ggml_tensor* x) {
   return by.bias == nullptr ? out : ggml_add_id(context_, out, by.bias, experts_);
 }
 
-/// On average. Some then have eight, from which on ggml has kernels for several rows.
+/// True for four rows per expert on average. Some experts then have eight, from which on ggml has multi-row kernels.
 bool Chosen::gives_each_many_rows(std::int64_t experts) const {
   constexpr int kManyRows = 4;
   return ggml_nelements(experts_) >= kManyRows * experts;

@@ -8,14 +8,14 @@
 
 namespace winnow::network {
 
-/// Products of rows x [inputs, rows] with the experts that each row has chosen.
+/// Products of rows x [inputs, rows] and the experts chosen for each row.
 class Chosen {
  public:
-  /// `experts` [k, rows] i32: no row has one twice.
+  /// `experts` [k, rows] i32: distinct within a row.
   Chosen(ggml_context* context, Products::Experts how, ggml_tensor* experts)
       : context_(context), how_(how), experts_(experts) {}
 
-  /// x [inputs, 1 or k, rows], the same for all experts of a row or one for each: [outputs, k, rows].
+  /// x [inputs, 1 or k, rows]: shared by all experts of a row, or one for each. Returns [outputs, k, rows].
   ggml_tensor* product(const model::ExpertMatrices& by, ggml_tensor* x);
 
  private:
@@ -27,7 +27,7 @@ class Chosen {
   Products::Experts how_;
   ggml_tensor* experts_;
   ggml_tensor* x_ = nullptr;
-  ggml_tensor* rounded_ = nullptr;  ///< x_: gate and up have the same input
+  ggml_tensor* rounded_ = nullptr;  ///< x_ rounded; gate and up have the same input
 };
 
 }  // namespace winnow::network

@@ -20,7 +20,8 @@
 
 namespace winnow::network {
 
-/// A graph with the memory of its intermediate results, counted. A graph for the same rows is kept from call to call.
+/// A graph with the counted memory of its intermediate results. A graph is reused from call to call for the same number
+/// of rows.
 class ComputeGraph {
  public:
   static constexpr int kNodesPerLayer = 112;  // a layer has up to 100
@@ -47,7 +48,7 @@ class ComputeGraph {
     inputs_.clear();
     return context_.get();
   }
-  /// A tensor over memory of the caller's.
+  /// Wraps the caller's memory in a tensor.
   ggml_tensor* wrap(ggml_type type, std::int64_t columns, std::int64_t rows, void* data) {
     ggml_tensor* const tensor = ggml_new_tensor_2d(context_.get(), type, columns, rows);
     inputs_.emplace_back(ggml_backend_cpu_buffer_from_ptr(data, ggml_nbytes(tensor)));
@@ -61,7 +62,7 @@ class ComputeGraph {
     slot.watch = &watch;
     return slot;
   }
-  /// Ends the graph and gives its nodes memory. Throws MemoryError; then there is no graph.
+  /// Ends the graph and allocates its nodes. Throws MemoryError; there is no graph then.
   void finish(ggml_tensor* result, int rows) {
     result_ = result;
     ggml_build_forward_expand(graph_, result);
@@ -73,15 +74,14 @@ class ComputeGraph {
     rows_ = rows;
   }
 
-  /// Rows of the graph that is ready to run; 0: none is.
+  /// Rows of the graph that is ready to run; 0: none.
   int rows() const { return rows_; }
   const Products& products() const { return products_; }
   ggml_cgraph* graph() const { return graph_; }
   const float* result() const { return static_cast<const float*>(result_->data); }
 
  private:
-  /// Asks for the size first: memory that is not there must be refused, not taken, since Linux would hand it out and
-  /// kill later.
+  /// Queries the size first and refuses what is not available: Linux would overcommit, and kill the process later.
   void reserve(int rows) {
     reserved_rows_ = 0;
     std::size_t bytes = 0;
@@ -112,7 +112,7 @@ class ComputeGraph {
   std::vector<AttentionSlot> slots_;
   ggml_tensor* result_ = nullptr;
   int rows_ = 0;
-  int reserved_rows_ = 0;  ///< a graph of so many rows fits what is allocated
+  int reserved_rows_ = 0;  ///< largest graph, in rows, that fits the allocation
   std::size_t counted_ = 0;
 };
 

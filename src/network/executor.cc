@@ -57,15 +57,15 @@ struct Executor::Impl {
     packs.begin(available_memory());
   }
 
-  /// Threads poll for some milliseconds for the next graph. At a level below the default one the ggml that get-deps.sh
-  /// builds sleeps at barriers, too.
+  /// Threads poll for some milliseconds for the next graph. Below the default level, the ggml built by get-deps.sh also
+  /// sleeps at barriers.
   static constexpr std::uint32_t kPoll = 1;
 
-  /// How a graph runs, with work space for it.
+  /// The plan of a graph, with its work space.
   ggml_cplan plan(const ComputeGraph& graph) {
     auto run = ggml_graph_plan(graph.graph(), threads, pool.get());
     if (products.size() < run.work_size) {
-      products = Buffer();  // first the old one
+      products = Buffer();  // frees the old one first
       products = Buffer(account, run.work_size, "the work space of matrix products");
     }
     run.work_data = reinterpret_cast<std::uint8_t*>(products.data());
@@ -88,7 +88,7 @@ struct Executor::Impl {
     if (!all_finite(logits)) throw not_finite(weights, weights.hparams().n_layer);
   }
 
-  /// Something that every thread of the pool does once.
+  /// Calls a function once on every thread of the pool.
   void run_team(const std::function<void(Worker)>& work) {
     const auto call = [](ggml_tensor*, int index, int count, void* function) {
       (*static_cast<const std::function<void(Worker)>*>(function))(Worker{index, count});
@@ -110,7 +110,7 @@ struct Executor::Impl {
     std::memcpy(positions.data(), values.data(), values.size_bytes());
   }
 
-  /// Columns [first, first + count) of the tokens' rows, scaled.
+  /// Columns [first, first + count) of the tokens' embeddings, times `scale`.
   struct Columns {
     int first = 0;
     int count = 0;
@@ -137,12 +137,12 @@ struct Executor::Impl {
     look_up(*weights.token_embedding(), tokens, {0, h.n_embd, h.embedding_scale}, out);
   }
 
-  /// Rows of layers [first, end), where layers embed tokens: their embeddings, and each layer's own.
+  /// Embeddings of rows for networks with per-layer embeddings: the token embeddings, and those of layers [first, end).
   struct LayerEmbeddings {
     Buffer embedded;  ///< [rows][n_embd]
     Buffer own;       ///< [end - first][rows][n_embd_layer]
   };
-  /// Memory for so many rows and layers; what it was is kept if that is enough.
+  /// Allocates memory for so many rows and layers unless there is enough.
   void make_room(LayerEmbeddings& of, int rows, int layers) {
     const auto& h = weights.hparams();
     if (h.n_embd_layer == 0) return;
@@ -161,7 +161,7 @@ struct Executor::Impl {
     for (int layer = first; layer < end; ++layer, out += tokens.size() * as_size(n))
       look_up(*weights.layer_embedding(), tokens, {layer * n, n, std::sqrt(static_cast<float>(n))}, out);
   }
-  /// `place`: of the layer among those.
+  /// `place`: index of the layer in `of.own`.
   LayerRows rows_of(ComputeGraph& graph, LayerEmbeddings& of, int place, ggml_tensor* x, ggml_tensor* p) const {
     const auto& h = weights.hparams();
     const std::int64_t rows = x->ne[1];
@@ -171,7 +171,7 @@ struct Executor::Impl {
             graph.wrap(GGML_TYPE_F32, h.n_embd_layer, rows, own)};
   }
 
-  /// A graph whose result is the logits of the last `wanted` rows.
+  /// Builds the graph of a step, with the logits of the last `wanted` rows as its result.
   void build_step(int rows, int wanted, const Products& products_of_step) {
     const auto& h = weights.hparams();
     const auto n = as_size(rows);
@@ -194,7 +194,7 @@ struct Executor::Impl {
     step_graph.finish(add_output(context, step_graph.linear(), weights, x), rows);
   }
 
-  /// A graph of rows through one layer, at their positions.
+  /// Builds the graph of one layer over some rows.
   void build_layer(const Products& of, int layer, float* hidden_rows, int rows) {
     ggml_context* const context = layer_graph.begin(of);
     ggml_tensor* const x = layer_graph.wrap(GGML_TYPE_F32, weights.hparams().n_embd, rows, hidden_rows);
@@ -204,7 +204,7 @@ struct Executor::Impl {
                        rows);
   }
 
-  /// Work space for so many rows of an expert; all experts of a layer have the same shape.
+  /// Reserves work space for so many rows of an expert; all experts of a layer have the same shape.
   void reserve_expert(const Pass& pass, int layer, int rows) {
     expert.be(weights, layer, 0);
     ggml_context* const context = expert_graph.begin({.packed = packs.places_of_expert(pass, expert.matrices())});
@@ -213,7 +213,7 @@ struct Executor::Impl {
     plan(expert_graph);
   }
 
-  /// The rows of a group through their expert.
+  /// Multiplies the rows of a group by their expert.
   void multiply(const Pass& pass, int layer, ExpertRows& rows, const ExpertRows::Group& group, float* hidden_rows) {
     const auto& h = weights.hparams();
     expert.be(weights, layer, group.expert);
@@ -224,7 +224,7 @@ struct Executor::Impl {
     compute(expert_graph);
   }
 
-  /// The weights by which a step's rows are multiplied one by one; null: none.
+  /// Weights by which a step's rows are multiplied one by one; null: none.
   const WeightSet* row_by_row_of(Rows whose, int rows) {
     if (whose == Rows::of_one_sequence || rows == 1) return nullptr;
     if (!row_by_row)
@@ -236,10 +236,10 @@ struct Executor::Impl {
   int threads;
   MemoryAccount& account;
   std::unique_ptr<ggml_threadpool, ThreadpoolFree> pool;
-  Buffer products;  ///< rows that ggml has rounded to the weights' partner type
+  Buffer products;  ///< rows that ggml has rounded to the type of its dot product
   Buffer positions;
-  const std::byte* step_positions = nullptr;  ///< where the kept step graph reads them
-  int step_wanted = 0;                        ///< rows whose logits it gives
+  const std::byte* step_positions = nullptr;  ///< positions buffer of the kept step graph
+  int step_wanted = 0;                        ///< number of rows whose logits the step graph computes
   std::int64_t layer_rows = 0;
   Buffer hidden;  ///< of a step
   LayerEmbeddings of_step;
@@ -249,7 +249,7 @@ struct Executor::Impl {
   std::function<bool()> stop;
   Bf16Kernels kernels;
   Packs packs;
-  std::optional<WeightSet> row_by_row;  ///< once it was asked for
+  std::optional<WeightSet> row_by_row;  ///< found when first needed
   ComputeGraph layer_graph;
   OneExpert expert;
   ComputeGraph expert_graph;
@@ -296,7 +296,7 @@ void Executor::run_layer(const Pass& pass, int layer, float* hidden, std::span<c
 
 namespace {
 
-constexpr int kExpertRows = 1024;  // of a graph: enough for all threads, few enough for a small work space
+constexpr int kExpertRows = 1024;  // rows per graph: enough for all threads, and a small work space
 
 }  // namespace
 
@@ -322,7 +322,7 @@ void Executor::reserve(const Pass& pass, std::span<const int> chunks, int rows) 
 }
 
 bool Executor::add_experts(const Pass& pass, int layer, ExpertRows& rows, float* hidden) {
-  constexpr int kCallRows = 512;  // that each have some experts
+  constexpr int kCallRows = 512;  // rows' worth of experts per call
   auto& s = *impl_;
   const auto& spec = s.weights.hparams().layer(layer);
   for (int left = kCallRows * spec.n_expert_used; left > 0;) {

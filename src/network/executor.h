@@ -14,14 +14,14 @@
 
 namespace winnow::network {
 
-/// Whose the rows of a step are.
+/// Which sequences the rows of a step belong to.
 enum class Rows : std::uint8_t {
-  of_one_sequence,  ///< how many there are depends on it alone: they take the fastest products
-  of_several,       ///< each is bit for bit what it would be alone, however many are beside it
+  of_one_sequence,  ///< the number of rows depends only on this sequence: the fastest products are used
+  of_several,       ///< each row is bit for bit what it would be alone, whatever the number of rows
 };
 
-/// Runs what lies between attentions: embedding, norms, projections, RoPE, feed-forward, output. Owns the thread pool
-/// that also runs attention. Not thread-safe: one executor for each thread that drives a model; the weights are shared.
+/// Runs everything between attentions: embedding, norms, projections, RoPE, feed-forward, output. Owns the thread pool,
+/// which also runs attention. Not thread-safe: one executor per thread that drives a model; the weights are shared.
 class Executor {
  public:
   /// Throws MemoryError. `threads` >= 1.
@@ -29,69 +29,68 @@ class Executor {
   ~Executor();
 
   int threads() const;
-  /// Rows that have passed through a layer, over all layers and since the beginning.
+  /// Rows that have passed through layers since the beginning, summed over layers.
   std::int64_t layer_rows() const;
 
-  /// Begins a pass, in which rows go through one layer after the other. Each layer's weights may be packed for it,
-  /// which takes up to `spare` bytes until the last pass has ended. Passes may take turns, with steps in between: while
-  /// one is open, it has settled for all whether there is room. None outlives the executor.
+  /// Begins a pass, in which rows go through one layer after the other. Each layer's weights may be packed for it, in
+  /// up to `spare` bytes, which are freed when the last pass ends. Passes may take turns, with steps in between; the
+  /// first open one decides for all whether there is room. Passes must not outlive the executor.
   Pass begin_pass(int rows, std::size_t spare);
-  /// Bytes that a pass of `rows` rows would take for packed weights.
+  /// Bytes of packed weights for a pass of `rows` rows.
   std::size_t packed_bytes(int rows) const;
 
-  /// Allocates the work space that chunks of so many rows need in any layer of a pass of `rows` rows.
+  /// Allocates the work space for chunks of these sizes in any layer of a pass of `rows` rows.
   void reserve(const Pass& pass, std::span<const int> chunks, int rows);
 
-  /// hidden[i] = embedding of tokens[i], [n][n_embd] f32 (with the architecture's scale).
+  /// hidden[i] = embedding of tokens[i], times the architecture's scale, [n][n_embd] f32.
   void embed(std::span<const std::int32_t> tokens, float* hidden);
 
-  /// Whether the experts of a layer come after all rows of a pass, packed one at a time.
+  /// True if the experts of a layer run after all rows of the pass, packed one at a time.
   bool packs_experts(const Pass& pass, int layer) const;
-  /// Bytes that each of so many rows of a pass takes: its hidden state, and what is kept for experts.
+  /// Bytes per row of a pass of `rows` rows: its hidden state, and data kept for experts.
   std::size_t row_bytes(int rows) const;
 
-  /// One layer over some rows of a pass: hidden [n][n_embd] in place, RoPE at `positions`, attention by `attention`.
-  /// `hidden` is 32-byte aligned, here and in logits(): ggml aborts on less. Throws ModelError, here and below, when
-  /// values are not finite: it names the tensor to blame, or the layer. `tokens` are the rows': networks whose layers
-  /// embed tokens, too, read them. With `later`, which has the place of the first of the rows, all but the products of
-  /// experts: those are left to add_experts().
+  /// Runs one layer over some rows of a pass: hidden [n][n_embd] in place, RoPE at `positions`, attention by
+  /// `attention`. `hidden` is 32-byte aligned, here and in logits(): ggml aborts otherwise. Throws ModelError, here and
+  /// below, if values are not finite, naming the responsible tensor or the layer. `tokens` are those of the rows, for
+  /// networks with per-layer embeddings. With `later`, positioned at the first of the rows, the experts' products are
+  /// left to add_experts().
   void run_layer(const Pass& pass, int layer, float* hidden, std::span<const std::int32_t> positions,
                  AttentionOp& attention, std::span<const std::int32_t> tokens = {}, ExpertRows* later = nullptr);
-  /// When all rows of a pass have left what they want of a layer's experts: adds what some of the experts give to
-  /// `hidden`, the states of all rows. About as much work as 512 rows make; returns false when nothing is left.
-  /// REQUIRES: packs_experts(pass, layer).
+  /// Adds the outputs of some of a layer's experts to `hidden`, the states of all rows, after all rows of the pass went
+  /// through run_layer(). Does about as much work as 512 rows; returns false if nothing is left. REQUIRES:
+  /// packs_experts(pass, layer).
   bool add_experts(const Pass& pass, int layer, ExpertRows& rows, float* hidden);
 
-  /// The keys, rotated to `positions`, and values that a layer makes of some rows, [n][H_kv][d] each; `hidden` stays as
-  /// it is.
+  /// Keys, rotated to `positions`, and values of some rows in a layer, [n][H_kv][d] each; `hidden` does not change.
   void keys_and_values(const Pass& pass, int layer, const float* hidden, std::span<const std::int32_t> positions,
                        float* keys, float* values);
 
-  /// Gives a KV head's values of tokens [first, first + count), [count][d].
+  /// Writes a KV head's values of tokens [first, first + count), [count][d].
   using ValueSource = std::function<void(int kv_head, int first, int count, float* values)>;
-  /// Of what each query head's part of an output projection makes of values: [H_q][tokens] each.
+  /// Norms of W_o^(h) v: [H_q][tokens] each.
   struct OutputLengths {
     std::span<float> absolute;   ///< sums of absolute values
     std::span<float> euclidean;  ///< roots of sums of squares
   };
-  /// The lengths of W_o^(h) v for all query heads h of a layer and all values v of their KV heads. Takes about as long
-  /// as the layer's output projection of so many rows. Throws MemoryError and Interrupted.
+  /// Computes the norms of W_o^(h) v for all query heads h of a layer and all values v of their KV heads. Takes about
+  /// as long as the layer's output projection for as many rows. Throws MemoryError and Interrupted.
   void output_lengths(int layer, int tokens, const ValueSource& values, const OutputLengths& out);
-  /// Bytes that this has in use at its peak, of any layer.
+  /// Peak bytes of output_lengths(), maximum over layers.
   static std::size_t output_lengths_bytes(const model::Hparams& hparams);
 
-  /// All layers over some rows in one graph (decoding), then the final norm and output matrix for as many of the last
-  /// rows as `logits`, [rows][n_vocab], has room for (none is possible).
+  /// Runs all layers over some rows in one graph (decoding), then the final norm and output matrix for the last rows,
+  /// as many as `logits`, [rows][n_vocab], has room for (possibly none).
   void step(Rows whose, std::span<const std::int32_t> tokens, std::span<const std::int32_t> positions,
             AttentionOp& attention, std::span<float> logits);
 
   /// Logits of rows [n][n_embd] of the last layer's output: [n][n_vocab].
   void logits(const float* hidden, int n, float* logits);
-  /// The final norm of such rows: [n][n_embd].
+  /// Final norm of such rows: [n][n_embd].
   void last_states(const float* hidden, int n, float* states);
 
-  /// Asked after every node from the calling thread while a graph runs; true stops it: Interrupted is thrown, and what
-  /// the graph was changing (hidden states, what the attention stores) is left half-way.
+  /// Sets a callback that the calling thread polls after every node while a graph runs. If it returns true, Interrupted
+  /// is thrown, and hidden states and stored keys and values are left incomplete.
   void set_stop(std::function<bool()> stop);
 
  private:

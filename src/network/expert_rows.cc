@@ -12,7 +12,7 @@ namespace winnow::network {
 
 namespace {
 
-/// The most experts of a row.
+/// The largest number of experts per row.
 int most_used(const model::Hparams& hparams) {
   int most = 0;
   for (const auto& kind : hparams.kinds) most = std::max(most, kind.n_expert_used);
@@ -60,7 +60,7 @@ void ExpertRows::keep_rows(ggml_tensor* out, int index, int count, void* self) {
   }
 }
 
-/// By counting, so that the rows of an expert keep their order.
+/// Counting sort, which keeps the order of each expert's rows.
 void ExpertRows::sort(const model::LayerSpec& layer) {
   const auto chosen = chosen_.as<std::int32_t>().first(as_size(rows_) * as_size(used_));
   ends_.assign(as_size(layer.n_expert) + 1, 0);
@@ -105,7 +105,7 @@ ggml_tensor* ExpertRows::add(ggml_context* context, ggml_tensor* y, float* hidde
   return ggml_custom_4d(context, GGML_TYPE_F32, 1, 1, 1, 1, &y, 1, add_rows, GGML_N_TASKS_MAX, this);
 }
 
-/// No row has an expert twice, so no two threads add to the same one.
+/// No row has an expert twice, so no two threads add to the same row.
 void ExpertRows::add_rows(ggml_tensor* out, int index, int count, void* self) {
   auto& s = *static_cast<ExpertRows*>(self);
   const ggml_tensor& y = *out->src[0];

@@ -13,33 +13,33 @@
 
 namespace winnow::network {
 
-/// What the rows of a pass leave for the experts of a layer: each row's input in bf16, the experts it has chosen and
-/// their weights. When all rows have passed, the experts follow each other, each with all its rows.
+/// Inputs of a layer's experts, collected from all rows of a pass: each row's input in bf16, its chosen experts and
+/// their weights. After all rows have passed, the experts run one after the other, each over all its rows.
 class ExpertRows {
  public:
   /// Bytes for so many rows.
   static std::size_t bytes(const model::Hparams& hparams, std::size_t rows);
 
-  /// Throws MemoryError. `rows` of the pass.
+  /// `rows`: all rows of the pass. Throws MemoryError.
   ExpertRows(MemoryAccount& account, const model::Hparams& hparams, int rows);
 
-  /// The rows that pass next begin with this one.
+  /// Sets the index of the first row of the next chunk.
   void begin_chunk(int first) { first_ = first; }
-  /// Keeps inputs x [n_embd, rows], `chosen` [k, rows] and `shares` [k, rows]; gives [n_embd, rows] zeros, what the
-  /// experts add until they come.
+  /// Keeps inputs x [n_embd, rows], `chosen` [k, rows] and `shares` [k, rows]. Returns zeros [n_embd, rows] in place of
+  /// the experts' outputs.
   ggml_tensor* keep(ggml_context* context, ggml_tensor* x, ggml_tensor* chosen, ggml_tensor* shares);
 
   /// Rows that one expert multiplies together.
   struct Group {
     int expert = 0;
-    int of_expert = 0;  ///< rows that it has in all
-    int rows = 0;       ///< 0: no expert has rows left
+    int of_expert = 0;  ///< number of all its rows
+    int rows = 0;       ///< 0: no rows are left
   };
-  /// The next rows, at most so many, in the order of experts and then of rows. A new layer begins after the last.
+  /// The next rows, at most `most`, ordered by expert, then by row. After the last ones a new layer begins.
   Group next(const model::LayerSpec& layer, int most);
-  /// Their inputs, [n_embd, rows] f32.
+  /// Inputs of these rows, [n_embd, rows] f32.
   ggml_tensor* inputs(ggml_context* context);
-  /// Adds their results y [n_embd, rows] to `hidden` [all rows][n_embd], each times its share and `scale`.
+  /// Adds the results y [n_embd, rows] of these rows to `hidden` [all rows][n_embd], times their share and `scale`.
   ggml_tensor* add(ggml_context* context, ggml_tensor* y, float* hidden, float scale);
 
  private:
@@ -53,12 +53,12 @@ class ExpertRows {
   Buffer inputs_;  ///< [rows][n_embd] bf16
   Buffer chosen_;  ///< [rows][k] i32
   Buffer shares_;  ///< [rows][k] f32
-  Buffer places_;  ///< [rows * k] i32: row * k + rank, by expert
+  Buffer places_;  ///< [rows * k] i32: row * k + rank, ordered by expert
   int used_ = 0;   ///< k of the layer
   int first_ = 0;
-  std::vector<int> ends_;  ///< of each expert's places; empty: they are not sorted
+  std::vector<int> ends_;  ///< end of each expert's places; empty: not sorted yet
   int expert_ = 0;
-  int next_ = 0;  ///< place
+  int next_ = 0;  ///< index into places_
   std::span<const std::int32_t> group_;
   float* hidden_ = nullptr;
   float scale_ = 1;

@@ -16,7 +16,7 @@ namespace winnow::network {
 
 namespace {
 
-/// The first row of the file's tensor with a value that is not finite; -1: there is none.
+/// The first row of a tensor in the file with a value that is not finite; -1: none.
 std::int64_t bad_row(const model::Weights& weights, const ggml_tensor& tensor) {
   const std::byte* from = weights.in_file(&tensor);
   const auto to_float = ggml_get_type_traits(tensor.type)->to_float;
@@ -32,7 +32,7 @@ std::int64_t bad_row(const model::Weights& weights, const ggml_tensor& tensor) {
   return -1;
 }
 
-/// The tensors between the attention of the layer before and that of `layer`, with some more of both layers.
+/// The tensors between the attention of the previous layer and that of `layer`, and more of both layers.
 std::vector<const ggml_tensor*> tensors_before(const model::Weights& weights, int layer) {
   std::vector<const ggml_tensor*> out;
   const auto add = [&](const std::vector<const ggml_tensor*>& more) {

@@ -14,9 +14,9 @@ namespace winnow::network {
 
 namespace {
 
-constexpr int kNodesPerHead = 3;  // its values rounded, the product, the lengths
+constexpr int kNodesPerHead = 3;  // rounding of the values, product, norms
 
-/// A node over lengths [count, 2 H_q], which measures what a head makes of the tokens: [n_embd, count].
+/// Node over lengths [count, 2 H_q] that computes the norms of a head's outputs [n_embd, count].
 void measure(ggml_tensor* lengths, int index, int count, void* head) {
   const ggml_tensor& made = *lengths->src[1];
   const std::int64_t tokens = lengths->ne[0];
@@ -98,7 +98,7 @@ ggml_tensor* HeadOutputs::add_lengths(ggml_context* context, ComputeGraph& graph
   ggml_tensor* values_of_head = nullptr;
   for (int& head : heads_) {
     if (head % group_ == 0) values_of_head = graph.wrap(GGML_TYPE_F32, dim_, count, values(head / group_));
-    auto* const matrix = const_cast<ggml_tensor*>(matrices_[as_size(head)]);  // ggml's products take no constants
+    auto* const matrix = const_cast<ggml_tensor*>(matrices_[as_size(head)]);  // ggml's products take no const tensors
     ggml_tensor* made[] = {graph.linear().product(context, matrix, values_of_head)};
     lengths = ggml_custom_inplace(context, lengths, made, 1, measure, GGML_N_TASKS_MAX, &head);
   }

@@ -15,37 +15,37 @@
 
 namespace winnow::network {
 
-/// The output projection of a layer as a matrix for each query head: the inputs that are the head's, [d, n_embd] f32.
-/// Measures what each makes of values.
+/// The output projection of a layer, split into one matrix [d, n_embd] f32 per query head. Computes the norms of each
+/// head's outputs.
 class HeadOutputs {
  public:
-  /// Values that pass together: what one head makes of them stays in the cache.
+  /// Values per graph: the outputs of one head for them fit into the cache.
   static constexpr int kTokens = 256;
 
-  /// Bytes at the peak, packed matrices and the graph's included, of the layer that takes the most.
+  /// Peak bytes for any layer, including packed matrices and the graph.
   static std::size_t bytes(const model::Hparams& hparams);
-  /// How many layers' nodes the graph has room for.
+  /// Size of the graph, in layers' worth of nodes.
   static int layers_of_graph(const model::Hparams& hparams);
 
-  /// Throws MemoryError. Then each thread of a team calls unpack().
+  /// REQUIRES: each thread of a team calls unpack() afterwards. Throws MemoryError.
   HeadOutputs(const model::Weights& weights, int layer, MemoryAccount& account, int threads);
   void unpack(Worker worker) noexcept;
 
   /// [H_q]
   std::span<const ggml_tensor* const> matrices() const { return matrices_; }
   int kv_heads() const { return static_cast<int>(heads_.size()) / group_; }
-  /// Of a graph's tokens in a KV head, [count][d].
+  /// Values of the current tokens in a KV head, [count][d].
   float* values(int kv_head) {
     return values_.as<float>().data() + static_cast<std::ptrdiff_t>(kv_head) * kTokens * dim_;
   }
-  /// Adds what measures the values of so many tokens.
+  /// Adds the nodes that compute the norms for so many tokens.
   ggml_tensor* add_lengths(ggml_context* context, ComputeGraph& graph, int count);
-  /// What a graph has measured, as tokens [first, first + count) of rows of so many.
+  /// Copies the results of a graph to tokens [first, first + count) of rows of length `tokens`.
   void copy_lengths(int first, int tokens, int count, std::span<float> absolute, std::span<float> euclidean) const;
 
  private:
   const ggml_tensor& projection_;
-  const std::byte* source_;  ///< its rows as the file has them
+  const std::byte* source_;  ///< rows of the projection in the file
   int dim_;
   int group_;
   std::vector<std::byte> metadata_;

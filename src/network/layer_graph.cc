@@ -20,7 +20,7 @@ ggml_tensor* normalised(ggml_context* context, const model::Hparams& h, Norm kin
   return kind == Norm::rms ? ggml_rms_norm(context, x, h.norm_eps) : ggml_norm(context, x, h.norm_eps);
 }
 
-/// x as it is where the network has no such norm.
+/// Returns x unchanged if the network has no such norm.
 ggml_tensor* norm(ggml_context* context, const model::Hparams& h, ggml_tensor* x, const Affine& by) {
   if (by.weight == nullptr) return x;
   x = ggml_mul(context, normalised(context, h, h.architecture->norm, x), by.weight);
@@ -36,8 +36,7 @@ ggml_tensor* scaled(ggml_context* context, ggml_tensor* x, float by) {
   return by == 1 ? x : ggml_scale_inplace(context, x, by);
 }
 
-/// Queries or keys of all heads, [heads * d, rows] -> [d, heads, rows], normalised where that comes before the
-/// rotation.
+/// Queries or keys of all heads, [heads * d, rows] -> [d, heads, rows], with the norms that come before the rotation.
 ggml_tensor* normed_heads(ggml_context* context, const model::Hparams& h, int head_dim, ggml_tensor* x,
                           ggml_tensor* weight) {
   const auto kind = weight == nullptr ? QkNorm::none : h.qk_norm();
@@ -48,8 +47,8 @@ ggml_tensor* normed_heads(ggml_context* context, const model::Hparams& h, int he
   return x;
 }
 
-/// Frequencies and magnitude are all that ggml needs to know of a scheme: it turns pair i by rope_base^(-2i / D) over
-/// the divisors, and stretches it by the magnitude.
+/// Rotates by the divisors and magnitude of any RoPE scheme: ggml turns pair i by rope_base^(-2i / D) over its divisor,
+/// and scales it by the magnitude.
 ggml_tensor* rotated(ggml_context* context, const model::Weights& weights, int layer, ggml_tensor* x,
                      ggml_tensor* positions) {
   const auto& s = weights.hparams().layer(layer);
@@ -57,19 +56,19 @@ ggml_tensor* rotated(ggml_context* context, const model::Weights& weights, int l
   const int mode = s.rope.pairing == Rope::Pairing::halves ? GGML_ROPE_TYPE_NEOX : GGML_ROPE_TYPE_NORMAL;
   constexpr float kUnscaled = 1;
   constexpr float kNoYarn = 0;
-  constexpr int kContext = 1;  // of ggml's YaRN alone, as the next two
+  constexpr int kContext = 1;  // this and the next two only matter for ggml's YaRN
   constexpr float kBetaFast = 32;
   constexpr float kBetaSlow = 1;
   return ggml_rope_ext(context, x, positions, weights.rope_divisors(layer), s.rope.rotated_dims(), mode, kContext,
                        s.rope_base, kUnscaled, kNoYarn, s.rope.magnitude, kBetaFast, kBetaSlow);
 }
 
-/// Some of n elements for each thread.
+/// Share of n elements of a thread: [first, end).
 std::pair<std::int64_t, std::int64_t> part_of(std::int64_t n, int index, int count) {
   return {n * index / count, n * (index + 1) / count};
 }
 
-/// Queries [d, heads, rows] times their temperature, which outlives the graph; in place.
+/// Multiplies queries [d, heads, rows] by their temperature, in place. `temperature` must outlive the graph.
 ggml_tensor* tempered(ggml_context* context, const model::Temperature& temperature, ggml_tensor* q,
                       ggml_tensor* positions) {
   if (temperature.slope == 0) return q;
@@ -87,7 +86,7 @@ ggml_tensor* tempered(ggml_context* context, const model::Temperature& temperatu
                              const_cast<model::Temperature*>(&temperature));
 }
 
-/// The soft cap of logits, in place; 0: there is none. It outlives the graph.
+/// Soft cap of logits, in place; 0: none. `cap` must outlive the graph.
 ggml_tensor* capped(ggml_context* context, ggml_tensor* logits, const float& cap) {
   if (cap == 0) return logits;
   const auto bend = [](ggml_tensor* node, int index, int count, void* at) {
@@ -99,7 +98,7 @@ ggml_tensor* capped(ggml_context* context, ggml_tensor* logits, const float& cap
   return ggml_custom_inplace(context, logits, nullptr, 0, bend, GGML_N_TASKS_MAX, const_cast<float*>(&cap));
 }
 
-/// What a layer computes of its input for attention.
+/// Computes the inputs of a layer's attention.
 struct Projections {
   ggml_context* context;
   Linear& products;
@@ -118,7 +117,7 @@ struct Projections {
     ggml_tensor* keys;
     ggml_tensor* values;  ///< [heads * d, rows]
   };
-  /// Null where the layer reads another one's.
+  /// Null in KV-sharing layers.
   KeysAndValues keys_and_values() const {
     if (w().k.weight == nullptr) return {nullptr, nullptr};
     ggml_tensor* const k = linear(context, products, w().k, x);
@@ -131,7 +130,7 @@ struct Projections {
     return {heads(k, w().k_norm), v};
   }
 
-  /// Normalised where the model does that, rotated, [d, heads, rows] contiguous.
+  /// Queries or keys, normalised if the model does that, and rotated, [d, heads, rows] contiguous.
   ggml_tensor* heads(ggml_tensor* projected, ggml_tensor* head_norm) const {
     const auto& h = weights.hparams();
     ggml_tensor* const turned = rotated(
@@ -149,7 +148,7 @@ void watch(const ggml_tensor& node, const AttentionSlot& slot, Worker worker) {
   }
 }
 
-/// One stage of the attention slot: a custom node. ggml's threads meet at a barrier between two nodes.
+/// Custom node of one phase of the attention slot. There is a barrier between any two nodes.
 void run_stage(ggml_tensor* node, int index, int count, void* stage_pointer) {
   const auto& stage = *static_cast<const AttentionSlot::Stage*>(stage_pointer);
   auto tensors = stage.slot->tensors;
@@ -157,7 +156,7 @@ void run_stage(ggml_tensor* node, int index, int count, void* stage_pointer) {
     const ggml_tensor* const from = node->src[source];
     return from == nullptr ? nullptr : static_cast<const float*>(from->data);
   };
-  if (stage.number == 0) tensors.input = data_of(0);  // later stages have the node before them there
+  if (stage.number == 0) tensors.input = data_of(0);  // in later phases, source 0 is the previous node
   tensors.q = data_of(1);
   tensors.k = data_of(2);
   tensors.v = data_of(3);
@@ -166,7 +165,7 @@ void run_stage(ggml_tensor* node, int index, int count, void* stage_pointer) {
   (*stage.slot->attention)->stage(stage.number, tensors, Worker{index, count});
 }
 
-/// Of rows x. Without k and v the queries read keys and values that another layer has stored.
+/// Adds attention of rows x. Without k and v, the queries read keys and values stored by another layer.
 ggml_tensor* add_attention(ggml_context* context, const model::LayerSpec& s, AttentionSlot& slot, ggml_tensor* x,
                            ggml_tensor* q, ggml_tensor* k, ggml_tensor* v) {
   ggml_tensor* inputs[] = {x, q, k, v};
@@ -189,13 +188,13 @@ ggml_tensor* dense(ggml_context* context, Linear& products, const model::Hparams
   return linear(context, products, w.down, activated(context, h.architecture->activation, gate, up));
 }
 
-/// What a router reads: rows over their rms and sqrt(n_embd), times its own weights.
+/// Input of a router: rows normalised by rms, divided by sqrt(n_embd), times the router's weights.
 ggml_tensor* for_router(ggml_context* context, const model::Hparams& h, ggml_tensor* hidden, ggml_tensor* weights) {
   ggml_tensor* const x = normalised(context, h, Norm::rms, hidden);
   return ggml_mul_inplace(context, scaled(context, x, 1 / std::sqrt(static_cast<float>(h.n_embd))), weights);
 }
 
-/// Of rows x that its norm has made of `hidden`.
+/// x: `hidden` after its norm.
 ggml_tensor* feed_forward(ggml_context* context, Linear& products, const model::Weights& weights, int layer,
                           ggml_tensor* hidden, ggml_tensor* x) {
   const auto& h = weights.hparams();
@@ -212,7 +211,7 @@ ggml_tensor* feed_forward(ggml_context* context, Linear& products, const model::
   return ggml_add_inplace(context, sum, norm(context, h, shared, e.shared_post_norm));
 }
 
-/// What a layer's own embedding of the tokens makes of its hidden states.
+/// Contribution of a layer's own token embeddings to its hidden states.
 ggml_tensor* of_layer_embedding(ggml_context* context, Linear& products, const model::Hparams& h,
                                 const model::LayerEmbedding& by, const LayerRows& rows, ggml_tensor* hidden) {
   ggml_tensor* own = products.product(context, by.of_embedding, rows.embedded);

@@ -12,15 +12,15 @@ namespace winnow::network {
 
 namespace {
 
-constexpr int kTileRows = 16;   // of AMX: rows of a product are made up to whole tiles
-constexpr int kCallRows = 64;   // of one call of a kernel, at most
-constexpr int kStepBlocks = 4;  // block columns of a call where all calls have one shape: they stay in the L2 cache
+constexpr int kTileRows = 16;   // of AMX: the rows of a product are padded to whole tiles
+constexpr int kCallRows = 64;   // the most rows of a kernel call
+constexpr int kStepBlocks = 4;  // block columns per call if all calls have one shape: they stay in the L2 cache
 
 constexpr std::int64_t padded_rows(std::int64_t rows) { return (rows + kTileRows - 1) / kTileRows * kTileRows; }
 
-/// How a product is cut into calls that threads share: blocks of rows, and groups of block columns where the blocks of
-/// rows are too few or all calls are to have one shape. oneDNN cuts sums over many inputs in a way that depends on the
-/// shape of the call, rows and outputs (seen from 2,048 inputs on).
+/// Cuts a product into calls that threads share: blocks of rows, and also groups of block columns if there are too few
+/// blocks of rows or all calls must have one shape. oneDNN splits sums over many inputs depending on the shape of the
+/// call, rows and outputs (seen from 2,048 inputs on).
 class Calls {
  public:
   Calls(std::int64_t rows, std::int64_t outputs, int threads, Products::Calls calls)
@@ -52,7 +52,7 @@ class Calls {
  private:
   int rows_;
   int outputs_;
-  int most_rows_;  ///< of a call
+  int most_rows_;  ///< per call
   int row_blocks_;
   int blocks_;
   int groups_;
@@ -71,12 +71,12 @@ std::size_t result_bytes(const Bf16Kernel::Shape& s) {
 
 const Bf16Kernel* Bf16Kernels::get(const Bf16Kernel::Shape& shape, std::size_t besides) {
   auto found = kernels_.find(shape);
-  // A kernel that memory was too short for is asked for again: no request may change what the next ones compute.
+  // Shapes that failed for lack of memory are tried again: no request may change the results of later ones.
   if (found == kernels_.end()) found = kernels_.emplace(shape, Bf16Kernel::make(shape)).first;
   if (found->second == nullptr) return nullptr;
   const std::size_t bytes = whole_lines(found->second->scratch_bytes()) + besides;
   if (bytes > scratch_bytes_) {
-    scratch_ = Buffer();  // first the old one
+    scratch_ = Buffer();  // frees the old one first
     scratch_ = Buffer(account_, bytes * as_size(threads_), "the work space of bf16 products");
     scratch_bytes_ = bytes;
   }
@@ -171,7 +171,7 @@ void Linear::multiply(ggml_tensor* out, int index, int count, void* node) {
       const Bf16Kernel::Shape shape{c.rows, static_cast<int>(inputs), c.outputs};
       std::byte* const scratch = kernels.scratch({index, count});
       float* const to = y + c.first_row * outputs + c.first_output;
-      // The library is fast only where rows of the result follow each other without gaps.
+      // The library is fast only if the rows of the result are contiguous.
       const std::size_t besides = calls.whole_rows() ? 0 : result_bytes(shape);
       auto* const result = besides == 0 ? to : reinterpret_cast<float*>(scratch);
       kernels.existing(shape).run(x + c.first_row * inputs, matrix.data + c.first_output * inputs, result,

@@ -21,21 +21,21 @@ namespace winnow::network {
 
 class ExpertRows;
 
-/// The bf16 kernels that graphs have asked for so far, with what they need to run and the error that one may have met.
+/// The bf16 kernels requested by graphs so far, with their scratch memory and the first error.
 class Bf16Kernels {
  public:
   Bf16Kernels(MemoryAccount& account, int threads) : account_(account), threads_(threads) {}
 
   int threads() const { return threads_; }
-  /// The kernel of a shape, made when it is new. Also makes room for every thread to run it, with `besides` more bytes
-  /// each. Null: there is no such kernel. Throws MemoryError.
+  /// The kernel of a shape, made if it is new. Also makes room for every thread to run it, plus `besides` bytes each.
+  /// Null: there is no such kernel. Throws MemoryError.
   const Bf16Kernel* get(const Bf16Kernel::Shape& shape, std::size_t besides);
-  /// A kernel that get() has returned before.
+  /// A kernel that get() has returned.
   const Bf16Kernel& existing(const Bf16Kernel::Shape& shape) const { return *kernels_.at(shape); }
   std::byte* scratch(Worker worker) { return scratch_.data() + as_size(worker.index) * scratch_bytes_; }
 
   void keep_error() noexcept;
-  /// Throws what keep_error() has kept, once.
+  /// Rethrows the kept error, once.
   void rethrow();
 
  private:
@@ -53,29 +53,29 @@ using WeightSet = std::unordered_set<const ggml_tensor*>;
 
 /// How the products of a graph are computed.
 struct Products {
-  /// Of packed matrices.
+  /// How products by packed matrices are cut into calls.
   enum class Calls : std::uint8_t {
-    of_many_rows,  ///< as many rows in a call as there are: the fastest for long prompts
-    of_one_shape,  ///< a row's result does not depend on how many there are
+    of_many_rows,  ///< as many rows per call as there are: fastest for long prompts
+    of_one_shape,  ///< all calls have the same shape: a row's result does not depend on the number of rows
   };
   enum class Experts : std::uint8_t {
-    together,    ///< the rows of an expert: the fastest for many rows
-    row_by_row,  ///< a row's result does not depend on the rows beside it
+    together,    ///< all rows of an expert at once: fastest for many rows
+    row_by_row,  ///< a row's result does not depend on the other rows
   };
   const PackedSet* packed = nullptr;  ///< null: nothing is packed
   Calls calls = Calls::of_many_rows;
-  const WeightSet* row_by_row = nullptr;  ///< by which ggml multiplies each row as if it were alone; null: none
+  const WeightSet* row_by_row = nullptr;  ///< weights by which ggml multiplies each row as if it were alone; null: none
   Experts experts = Experts::together;
-  ExpertRows* later = nullptr;  ///< keep what experts are to multiply, which they do later; null: they multiply at once
+  ExpertRows* later = nullptr;  ///< keeps the experts' inputs for later; null: experts multiply at once
   bool operator==(const Products&) const = default;
 };
 
-/// x [inputs, rows] times weight by ggml, which sees the rows in a third dimension and so takes the kernel of a single
-/// row for each: [outputs, rows].
+/// Product of x [inputs, rows] and weight by ggml: [outputs, rows]. The rows are put into the third dimension, so that
+/// ggml uses its single-row kernel for each.
 ggml_tensor* product_of_single_rows(ggml_context* context, ggml_tensor* weight, ggml_tensor* x);
 
-/// The products of one graph with weights: by ggml's kernels, or in bf16 where the matrix is packed. The rest of the
-/// graph is the same for both.
+/// The products of one graph with weights: by ggml's kernels, or in bf16 if the matrix is packed. The rest of the graph
+/// is the same either way.
 class Linear {
  public:
   explicit Linear(Bf16Kernels& kernels) : kernels_(kernels) {}
@@ -85,7 +85,7 @@ class Linear {
 
   /// x [inputs, rows] f32 times weight [inputs, outputs]: [outputs, rows] f32.
   ggml_tensor* product(ggml_context* context, ggml_tensor* weight, ggml_tensor* x);
-  /// The same by a weight that is never rounded, such as a router's: a choice between experts may be close.
+  /// The same without rounding the weight, for routers: the choice between experts may be close.
   ggml_tensor* exact_product(ggml_context* context, ggml_tensor* weight, ggml_tensor* x) const;
   Products::Experts experts() const { return products_.experts; }
   /// Null: experts multiply at once.
@@ -106,9 +106,9 @@ class Linear {
 
   Bf16Kernels& kernels_;
   Products products_;
-  std::deque<Node> nodes_;  ///< ggml's nodes point to them
+  std::deque<Node> nodes_;  ///< ggml's nodes point to these
   ggml_tensor* x_ = nullptr;
-  ggml_tensor* rounded_ = nullptr;  ///< x_ in bf16: several matrices have the same input
+  ggml_tensor* rounded_ = nullptr;  ///< x_ in bf16; several matrices share an input
 };
 
 }  // namespace winnow::network

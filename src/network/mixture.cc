@@ -18,17 +18,17 @@ namespace winnow::network {
 
 namespace {
 
-constexpr float kLeastSum = 0x1p-14F;  // of weights that are normed, as in llama.cpp
+constexpr float kLeastSum = 0x1p-14F;  // of normalised weights, as in llama.cpp
 
 template <class T>
 std::span<T> row_of(const ggml_tensor& x, std::int64_t row) {
   return {static_cast<T*>(x.data) + row * x.ne[0], as_size(x.ne[0])};
 }
 
-/// What is not a number is chosen last.
+/// NaN is chosen last.
 float rank(float logit) { return std::isnan(logit) ? -std::numeric_limits<float>::infinity() : logit; }
 
-/// The experts with the largest logits, in this order, each once whatever the logits are.
+/// The experts with the largest logits, largest first, without duplicates whatever the logits are.
 void choose(std::span<const float> logits, std::span<std::int32_t> chosen) {
   const auto is_before = [&](int one, int other) {
     const float a = rank(logits[as_size(one)]);
@@ -45,7 +45,7 @@ void choose(std::span<const float> logits, std::span<std::int32_t> chosen) {
   }
 }
 
-/// What the router says of each expert, by its logits, in their place.
+/// Replaces logits by the router's scores.
 void score(model::Gating gating, std::span<float> logits) {
   if (gating == model::Gating::sigmoid) {
     for (float& logit : logits) logit = 1 / (1 + std::exp(-logit));
@@ -60,7 +60,7 @@ void score(model::Gating gating, std::span<float> logits) {
   for (float& logit : logits) logit /= sum;
 }
 
-/// The scores of a row's experts.
+/// The router's scores of a row.
 class Scores {
  public:
   Scores(model::Gating gating, std::span<const float> logits) : count_(logits.size()) {
@@ -80,7 +80,7 @@ void norm(std::span<float> weights) {
   for (float& weight : weights) weight /= std::max(sum, kLeastSum);
 }
 
-/// Scores rise with the logits, so those need not be known, unless something is added to them.
+/// Scores rise with the logits, so they are only computed if a bias is added to them.
 void choose_rows(ggml_tensor* out, int index, int count, void* routing) {
   const ggml_tensor* const bias = out->src[1];
   for (std::int64_t row = part(out->ne[1], index, count); row < part(out->ne[1], index + 1, count); ++row) {
@@ -99,7 +99,7 @@ void choose_rows(ggml_tensor* out, int index, int count, void* routing) {
 
 void weigh_rows(ggml_tensor* out, int index, int count, void* routing_pointer) {
   const auto& routing = *static_cast<const model::Routing*>(routing_pointer);
-  const ggml_tensor* const of_experts = out->src[2];  // scales
+  const ggml_tensor* const of_experts = out->src[2];  // factors of the experts
   for (std::int64_t row = part(out->ne[1], index, count); row < part(out->ne[1], index + 1, count); ++row) {
     Scores scores(routing.gating, row_of<const float>(*out->src[0], row));
     const auto chosen = row_of<const std::int32_t>(*out->src[1], row);
@@ -113,7 +113,7 @@ void weigh_rows(ggml_tensor* out, int index, int count, void* routing_pointer) {
   }
 }
 
-/// The weighted sum of what the experts of a row give, [n_embd, k, rows]. Each thread adds some columns of all rows.
+/// Weighted sum of the outputs of a row's experts, [n_embd, k, rows]. Each thread adds some columns of all rows.
 void add_up(ggml_tensor* out, int index, int count, void*) {
   const std::int64_t n = out->ne[0];
   const std::int64_t first = part(n, index, count);
@@ -136,7 +136,7 @@ ggml_tensor* custom(ggml_context* context, ggml_type type, std::int64_t columns,
                         GGML_N_TASKS_MAX, const_cast<model::Routing*>(&routing));
 }
 
-/// Gate and up of one tensor [2 n, …], in this order.
+/// Gate and up of a combined tensor [2 n, …], in this order.
 std::array<ggml_tensor*, 2> halves(ggml_context* context, ggml_tensor* both) {
   const auto half = [&](std::size_t i) {
     return ggml_view_3d(context, both, both->ne[0] / 2, both->ne[1], both->ne[2], both->nb[1], both->nb[2],
@@ -145,7 +145,7 @@ std::array<ggml_tensor*, 2> halves(ggml_context* context, ggml_tensor* both) {
   return {half(0), half(1)};
 }
 
-/// Rows x through experts, whose products with them are `product` (of matrices, x).
+/// Feeds rows x through experts; `product` multiplies rows by matrices.
 template <class Product>
 ggml_tensor* passed(ggml_context* context, const model::Hparams& hparams, const model::ExpertWeights& e, ggml_tensor* x,
                     Product&& product) {

@@ -12,15 +12,15 @@
 
 namespace winnow::network {
 
-/// The matrices of one expert as the file has them, each a matrix of its own, with its biases. They have the same
-/// addresses whichever expert it is.
+/// The matrices of one expert in the file, each as a matrix of its own, with its biases. Their tensors have the same
+/// addresses for every expert.
 class OneExpert {
  public:
-  /// Of a layer's experts. What was there before ends.
+  /// Selects an expert of a layer.
   void be(const model::Weights& weights, int layer, int expert);
 
   const model::ExpertWeights& weights() const { return one_; }
-  /// Those that rows are multiplied by.
+  /// The matrices that rows are multiplied by.
   std::vector<const ggml_tensor*> matrices() const;
 
  private:

@@ -21,9 +21,9 @@ std::size_t bytes_of(const ggml_tensor& matrix) {
 }
 
 constexpr std::ptrdiff_t kStride =
-    kSegment + 32;  // of rounded rows: not a power of two, since 64 of them are read side by side
+    kSegment + 32;  // of rounded rows: not a power of two, since 64 rows are read side by side
 
-/// Of a segment: one row as floats, 64 in bf16.
+/// Work space of a segment: one row in f32, 64 in bf16.
 constexpr std::size_t kRowsBytes = kSegment * sizeof(float) + kBlockOutputs * kStride * sizeof(std::uint16_t);
 
 }  // namespace

@@ -19,9 +19,9 @@ namespace winnow::network {
 
 namespace {
 
-/// The least rows of a pass for which packed weights are faster, packing included. Measured on one core of a Sapphire
-/// Rapids machine (AMX, ggml 0.25 by clang 16; matrices of 768 x 256 to 1,536, a layer packed for 32 to 512 rows, the
-/// time of a pass by ggml over that with packing):
+/// The fewest rows of a pass for which packed weights are faster, packing included. Measured on one core of a Sapphire
+/// Rapids machine (AMX, ggml 0.25 by clang 16; matrices of 768 x 256 to 1,536, a layer packed for 32 to 512 rows). The
+/// tables have the time of a pass by ggml, divided by its time with packed weights, packing included:
 ///
 ///     rows     q4_1   q4_K   q6_K   q3_K   f16    bf16   f32    q5_0
 ///     64       0.56   0.43   0.77   0.61   1.40   1.76   0.85   1.31
@@ -32,7 +32,7 @@ namespace {
 ///     step 16  0.78   0.94   1.01   1.69   2.94   2.59   3.03   2.42
 ///     step 32  1.10   1.33   1.12   1.95   3.52   3.87   3.52   3.62
 ///
-/// And on one core of a Zen 4 machine (AVX-512-BF16, no AMX, ggml by GCC 12), all of the default model's layers:
+/// On one core of a Zen 4 machine (AVX-512-BF16, no AMX, ggml by GCC 12), all of the default model's layers:
 ///
 ///     rows     q4_1   q5_1   q8_0   q4_0   q5_0   f16    bf16   f32
 ///     16       0.84   0.70   0.70   0.30   0.37   0.32   0.69   1.11
@@ -43,7 +43,8 @@ namespace {
 ///     step 8   2.08   2.36   1.50   1.06   1.13   1.68   1.35   2.16
 ///     step 16  3.25   4.09   1.42   1.30   1.88   2.28   1.65   2.91
 ///
-/// Quantized weights that ggml multiplies by tiles of AMX stand apart, and those that it multiplies row by row.
+/// Quantized weights that ggml multiplies by AMX tiles are a case of their own, and so are those that it multiplies row
+/// by row.
 int least_rows(const ggml_tensor& weight) {
   const bool tiles = weight.buffer != nullptr && std::string_view(ggml_backend_buffer_name(weight.buffer)) == "AMX";
   if (tiles && ggml_is_quantized(weight.type)) return 192;
@@ -53,8 +54,8 @@ int least_rows(const ggml_tensor& weight) {
 
 constexpr int kNever = 1 << 30;
 
-/// The same for the rows of one expert. Measured with two threads of the Zen 4 machine, all of a prompt in the shape of
-/// Granite 3.1 3B-A800M (40 experts of 512) and of two layers of gpt-oss-20b (32 of 2,880):
+/// The same for the rows of one expert. Measured with two threads of the Zen 4 machine on whole prompts, in the shape
+/// of Granite 3.1 3B-A800M (40 experts of 512) and of two layers of gpt-oss-20b (32 of 2,880):
 ///
 ///     rows   q4_K_M   q8_0   mxfp4
 ///     16                     0.50
@@ -65,8 +66,8 @@ constexpr int kNever = 1 << 30;
 ///     205    0.75     1.99
 ///     819    1.08
 ///
-/// ggml has kernels of many rows for K and IQ quants. Other types it multiplies row by row, and those that it has
-/// repacked by a faster kernel.
+/// ggml has multi-row kernels for K and IQ quants. It multiplies other types row by row, repacked ones by a faster
+/// kernel.
 int least_rows_of_expert(const ggml_tensor& weight) {
   const bool has_tiles = ggml_get_type_traits_cpu(weight.type)->vec_dot_type == GGML_TYPE_Q8_K;
   const bool repacked = weight.buffer != nullptr && !ggml_backend_buffer_is_host(weight.buffer);
@@ -74,13 +75,13 @@ int least_rows_of_expert(const ggml_tensor& weight) {
   return repacked ? 64 : 32;
 }
 
-/// Whether experts may add to the hidden states one after the other, when all else has been added.
+/// True if experts may add to the hidden states one after the other, after everything else of the layer.
 bool adds_last(const model::LayerWeights& layer) {
   return layer.experts.post_norm.weight == nullptr && layer.ffn_post_norm.weight == nullptr && layer.scale == nullptr &&
          layer.embedding.out == nullptr;
 }
 
-/// Matrices of which there is one for each expert; only their first two dimensions count where one is packed.
+/// Expert matrices of a layer; their first two dimensions give the size of a packed expert.
 std::vector<const ggml_tensor*> experts_of(const model::LayerWeights& layer) {
   std::vector<const ggml_tensor*> out;
   for (const auto* const by : {&layer.experts.gate, &layer.experts.up, &layer.experts.down}) {
@@ -158,8 +159,8 @@ const PackedSet* Packs::places_of_expert(const Pass& pass, std::span<const ggml_
   return &*pass.experts()->set;
 }
 
-/// By the rows that an expert has on average, and so by nothing but the number of rows. The first layer with experts
-/// decides for all.
+/// Depends only on the number of rows, through the average rows per expert. The first layer with experts decides for
+/// all.
 bool Packs::packs_experts(int rows) const {
   if (packing_ == Packing::none || largest_expert() == 0) return false;
   const auto& h = weights_.hparams();
@@ -197,7 +198,7 @@ std::shared_ptr<PackedRoom> Packs::allocate(std::size_t spare, std::size_t bytes
 }
 
 void Packs::fill(PackedRoom& room, int layer, int expert, std::span<const ggml_tensor* const> matrices) {
-  room.layer = -1;  // while it is neither the old one nor the new one
+  room.layer = -1;  // invalid while the contents change
   room.set->begin(matrices);
   team_([&](Worker worker) { room.set->pack(worker); });
   room.layer = layer;
@@ -213,7 +214,7 @@ std::vector<const ggml_tensor*> all_matrices(const model::Weights& weights) {
   return out;
 }
 
-/// The one whose packed matrices take the most bytes; of equals the first.
+/// The layer whose packed matrices take the most bytes; the first of equals.
 int Packs::largest_layer() const {
   int largest = 0;
   for (int layer = 1; layer < weights_.hparams().n_layer; ++layer) {
@@ -223,7 +224,7 @@ int Packs::largest_layer() const {
   return largest;
 }
 
-/// Bytes of the packed expert that takes the most; 0: there is none that may be packed.
+/// Bytes of the largest packed expert; 0: none may be packed.
 std::size_t Packs::largest_expert() const {
   std::size_t most = 0;
   for (int layer = 0; layer < weights_.hparams().n_layer; ++layer) {

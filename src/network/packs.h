@@ -20,28 +20,28 @@ namespace winnow::network {
 /// When matrices are multiplied in bf16.
 enum class Packing : std::uint8_t {
   none,      ///< never
-  by_rows,   ///< one layer at a time, in passes of enough rows
+  by_rows,   ///< one layer at a time, in passes with enough rows
   layer,     ///< one layer at a time, in every pass
-  resident,  ///< all layers, which stay packed: in every pass and in every step
+  resident,  ///< all layers, permanently: in every pass and every step
 };
 
 /// The matrices of all layers, and the output matrix.
 std::vector<const ggml_tensor*> all_matrices(const model::Weights& weights);
 
-/// Memory for packed matrices, and which are in it: those of a layer that all rows are multiplied by, or those of one
-/// of its experts.
+/// Memory for packed matrices, and its contents: the matrices of a layer that all rows use, or those of one of its
+/// experts.
 struct PackedRoom {
-  std::optional<PackedSet> set;  ///< none: there was no room
+  std::optional<PackedSet> set;  ///< empty: there was no room
   int layer = -1;                ///< kAllLayers: all; negative: none
   int expert = -1;
   static constexpr int kAllLayers = 1 << 30;
 };
 
-/// Rows on their way through the layers: whether their products are on packed matrices is settled when the pass begins.
-/// Passes may take turns; they share the memory, which lives as long as any of them. Move-only.
+/// A pass: rows on their way through the layers. Whether its products use packed matrices is decided when it begins.
+/// Passes may take turns; they share the memory, which is freed with the last of them. Move-only.
 class Pass {
  public:
-  /// Nothing is packed.
+  /// A pass without packed matrices.
   Pass() = default;
   Pass(std::shared_ptr<PackedRoom> room, std::shared_ptr<PackedRoom> experts)
       : room_(std::move(room)), experts_(std::move(experts)) {}
@@ -49,7 +49,7 @@ class Pass {
   Pass& operator=(Pass&&) = default;
 
   PackedRoom* room() const { return room_.get(); }
-  /// Null, or without a set: experts are not packed.
+  /// Null, or without a set, if experts are not packed.
   PackedRoom* experts() const { return experts_.get(); }
 
  private:
@@ -57,7 +57,7 @@ class Pass {
   std::shared_ptr<PackedRoom> experts_;
 };
 
-/// Chooses what is packed and packs it. Where memory does not allow it, nothing is packed and ggml multiplies.
+/// Decides which matrices are packed, and packs them. Without enough memory nothing is packed, and ggml multiplies.
 class Packs {
  public:
   /// Runs a function on every thread of the team.
@@ -65,31 +65,31 @@ class Packs {
 
   Packs(const model::Weights& weights, MemoryAccount& account, int threads, Packing packing, Team team);
 
-  /// Packs what is to be resident, if it takes at most `spare` bytes. It is not tried again.
+  /// Packs the resident matrices if they take at most `spare` bytes. There is no second attempt.
   void begin(std::size_t spare);
-  /// Bytes that a pass of `rows` rows will take.
+  /// Bytes for a pass of `rows` rows.
   std::size_t bytes(int rows) const;
-  /// `spare` bytes may be taken, unless another pass has settled before whether there is room.
+  /// Takes up to `spare` bytes, unless another pass has already decided whether there is room.
   Pass begin_pass(int rows, std::size_t spare);
 
-  /// What a layer's matrices are to be looked up in during a pass; null: nothing is packed. Throws Interrupted.
+  /// Packed matrices of a layer in a pass; null: nothing is packed. Throws Interrupted.
   const PackedSet* of_layer(const Pass& pass, int layer);
   /// The same for steps.
   const PackedSet* of_step() const;
-  /// Where such matrices of a layer would be, for the size of products: what is packed in a pass's room is lost.
+  /// Places of a layer's packed matrices without contents, to size products. Discards the contents of the pass's room.
   const PackedSet* places_of_layer(const Pass& pass, int layer);
-  /// The same of an expert. REQUIRES: packs_experts(pass, layer).
+  /// The same for an expert. REQUIRES: packs_experts(pass, layer).
   const PackedSet* places_of_expert(const Pass& pass, std::span<const ggml_tensor* const> matrices);
 
-  /// Whether any matrix may be packed.
+  /// True if any matrix may be packed.
   bool packs_any() const { return packing_ != Packing::none; }
 
-  /// Whether passes of so many rows have experts that are packed one at a time, if there is room.
+  /// True if passes of so many rows pack experts one at a time, given enough memory.
   bool packs_experts(int rows) const;
-  /// Whether this pass packs those of a layer.
+  /// True if this pass packs the experts of a layer.
   bool packs_experts(const Pass& pass, int layer) const;
-  /// What the matrices of an expert with so many rows are to be looked up in; null: they are not packed. Throws
-  /// Interrupted. REQUIRES: packs_experts(pass, layer).
+  /// Packed matrices of an expert with so many rows; null: not packed. Throws Interrupted. REQUIRES:
+  /// packs_experts(pass, layer).
   const PackedSet* of_expert(const Pass& pass, int layer, int expert, std::span<const ggml_tensor* const> matrices,
                              int rows);
 
@@ -97,7 +97,7 @@ class Packs {
   int largest_layer() const;
   std::size_t largest_expert() const;
   std::size_t layer_bytes(int rows) const;
-  /// Bytes of so many of packed matrices, with the work space in which they are packed.
+  /// Bytes of so many bytes of packed matrices plus the work space for packing.
   std::size_t with_packing(std::size_t matrices) const;
   std::shared_ptr<PackedRoom> allocate(std::size_t spare, std::size_t bytes);
   void fill(PackedRoom& room, int layer, int expert, std::span<const ggml_tensor* const> matrices);
@@ -108,8 +108,8 @@ class Packs {
   Packing packing_;
   Team team_;
   std::shared_ptr<PackedRoom> resident_;
-  std::weak_ptr<PackedRoom> room_;     ///< of the passes that there are
-  std::weak_ptr<PackedRoom> experts_;  ///< the same, of experts
+  std::weak_ptr<PackedRoom> room_;     ///< of the open passes
+  std::weak_ptr<PackedRoom> experts_;  ///< the same for experts
 };
 
 }  // namespace winnow::network

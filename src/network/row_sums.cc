@@ -7,7 +7,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "network/row_sums.cc"
 #include <hwy/foreach_target.h>
-// After foreach_target.h, which defines the target that this pass compiles for.
+// Must follow foreach_target.h, which selects the target of each compilation.
 #include <hwy/highway.h>
 
 HWY_BEFORE_NAMESPACE();
@@ -16,7 +16,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 using D = hn::ScalableTag<float>;
 
-/// Two vectors at a time, so that sums do not wait for each other.
+/// Uses two vectors at a time, so that sums do not wait for each other.
 RowSums sums_of_row(const float* row, std::size_t n) {
   const D d;
   const std::size_t lanes = hn::Lanes(d);

@@ -6,7 +6,7 @@
 namespace winnow::network {
 
 struct RowSums {
-  float absolute = 0;  ///< of absolute values
+  float absolute = 0;  ///< sum of absolute values
   float squares = 0;
 };
 

@@ -21,19 +21,19 @@ namespace winnow::network {
 
 namespace {
 
-constexpr int kOutputsLookedAt = 256;                  // of a matrix that are looked at
-constexpr int kRowCounts[] = {2, 3, 4, 7, 8, 17, 33};  // on both sides of where ggml's kernels change
+constexpr int kOutputsLookedAt = 256;                  // outputs of a matrix that are tried
+constexpr int kRowCounts[] = {2, 3, 4, 7, 8, 17, 33};  // on both sides of the counts at which ggml changes kernels
 constexpr int kMostRows = 33;
 
-/// What ggml chooses a kernel by, besides the number of rows.
+/// Properties by which ggml chooses a kernel, besides the number of rows.
 using Kind = std::tuple<ggml_type, std::string_view, std::int64_t>;
 
 std::string_view buffer_of(const ggml_tensor& weight) {
   return weight.buffer == nullptr ? std::string_view() : ggml_backend_buffer_name(weight.buffer);
 }
 
-/// Rows of any numbers; every other one has halves of the step that it is quantized to, and several greatest values, as
-/// kernels that differ only there round differently.
+/// Random rows. Every other row has halves of its quantization step, and several values of the largest magnitude, since
+/// some kernels round only these differently.
 void fill(std::span<float> rows, std::int64_t inputs) {
   std::mt19937 random(1);
   std::normal_distribution<float> any;
@@ -64,7 +64,7 @@ class Trial {
     fill(rows_, weight.ne[0]);
   }
 
-  /// Whether a row's product depends on the rows beside it.
+  /// True if a row's product depends on the other rows.
   bool differs() {
     std::vector<float> alone;
     for (int row = 0; row < kMostRows; ++row) {
@@ -94,7 +94,7 @@ class Trial {
   const ggml_tensor& weight_;
   std::int64_t outputs_;
   std::vector<float> rows_;
-  Buffer x_;  ///< those of a product, aligned
+  Buffer x_;  ///< rows of a product, aligned
 };
 
 }  // namespace
@@ -104,8 +104,8 @@ WeightSet find_row_by_row(const model::Weights& weights, MemoryAccount& account,
   std::map<Kind, bool> known;
   WeightSet out;
   for (const auto* const weight : all_matrices(weights)) {
-    // ggml's products by tiles of AMX are the same sums in the same order for one row and for several, and take no
-    // third dimension.
+    // ggml's products by AMX tiles have the same sums in the same order for one row and for several, and do not support
+    // a third dimension.
     if (buffer_of(*weight) == "AMX") continue;
     const auto [kind, is_new] = known.try_emplace({weight->type, buffer_of(*weight), weight->ne[0]});
     if (is_new) kind->second = Trial(account, kernels, compute, *weight).differs();

@@ -16,7 +16,7 @@ namespace winnow::network {
 
 namespace {
 
-/// Threads that do nothing until the object is destroyed.
+/// Threads that idle until the object is destroyed.
 class Idle {
  public:
   explicit Idle(int most) { threads_.reserve(most); }
@@ -40,10 +40,10 @@ class Idle {
 void check_team(int threads) {
   if (threads > GGML_MAX_N_THREADS)
     throw UsageError(fmt::format("cannot run on {} threads: ggml has at most {}", threads, GGML_MAX_N_THREADS));
-  constexpr std::size_t kShared = std::size_t{1} << 20U;  // more than the threads share
+  constexpr std::size_t kShared = std::size_t{1} << 20U;  // more than the threads' shared memory
   check_memory(kShared, fmt::format("a team of {} threads", threads));
   Idle idle(threads);
-  for (int i = 1; i < threads; ++i) {  // the first one is the caller
+  for (int i = 1; i < threads; ++i) {  // the first thread is the caller
     try {
       idle.add();
     } catch (const std::system_error& error) {

@@ -3,9 +3,8 @@
 
 namespace winnow::network {
 
-/// Starts a team of `threads` threads for a moment before ggml does: ggml aborts where it cannot. Throws MemoryError
-/// when they cannot all be started (memory for their stacks, a limit on processes), UsageError when ggml has no place
-/// for so many.
+/// Briefly starts a team of `threads` threads before ggml does, since ggml aborts if it cannot. Throws MemoryError if
+/// they cannot all be started (memory for stacks, a limit on processes), UsageError if ggml does not support so many.
 void check_team(int threads);
 
 }  // namespace winnow::network

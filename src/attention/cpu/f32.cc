@@ -8,7 +8,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "attention/cpu/f32.cc"
 #include <hwy/foreach_target.h>
-// After foreach_target.h, which defines the target that this pass compiles for.
+// Must follow foreach_target.h, which selects the target of each compilation.
 #include <hwy/highway.h>
 
 #include "attention/cpu/cap.h"
