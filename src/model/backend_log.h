@@ -3,7 +3,7 @@
 
 namespace winnow::model {
 
-/// Sends what ggml and libllama say to the verbose log, line by line. Idempotent.
+/// Sends the messages of ggml and libllama to the verbose log, line by line. Idempotent.
 void forward_backend_log();
 
 }  // namespace winnow::model

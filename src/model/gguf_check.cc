@@ -21,14 +21,14 @@ namespace {
 
 constexpr std::uint64_t kMaxName = 63;  // ggml keeps tensor names in 64 bytes
 
-/// More than any tensor has; block sizes and type sizes cannot overflow below it.
+/// More elements than any tensor has; below this, block and type sizes cannot overflow.
 constexpr std::uint64_t kMostElements = std::uint64_t{1} << 48U;
 
 std::uint64_t round_up(std::uint64_t bytes, std::uint64_t alignment) {
   return (bytes + alignment - 1) / alignment * alignment;
 }
 
-/// The first of a key's numbers of type T for which `is_bad`.
+/// The first of a key's numbers of type T that satisfies `is_bad`; null: none.
 template <class T, class IsBad>
 const T* find_number(const Value& value, IsBad is_bad, T& out) {
   for (std::uint64_t i = 0; i < value.count; ++i) {
@@ -42,7 +42,7 @@ const T* find_number(const Value& value, IsBad is_bad, T& out) {
   throw ModelError(fmt::format("{}: {}", path, what));
 }
 
-/// What the header of any GGUF says.
+/// Checks the header of any GGUF.
 class GgufCheck {
  public:
   GgufCheck(const GgufHeader& header, std::uint64_t file_bytes, const std::string& path)
@@ -111,7 +111,7 @@ class GgufCheck {
     if (entry.offset != next_)
       fail(fmt::format("tensor {} lies at {}, expected {} (right after the one before it)", name, entry.offset, next_));
     const std::uint64_t bytes = elements / static_cast<std::uint64_t>(traits->blck_size) * traits->type_size;
-    // Tensors before it end within the file, so that nothing here overflows.
+    // The tensors before it end within the file, so nothing here overflows.
     const std::uint64_t end = begin_ + next_ + bytes;
     if (end > file_bytes_)
       fail(fmt::format("truncated: tensor {} ends at byte {}, the file has {}", name, end, file_bytes_));
@@ -122,13 +122,13 @@ class GgufCheck {
   std::uint64_t file_bytes_;
   const std::string& path_;
   std::uint32_t alignment_ = 32;
-  std::uint64_t begin_ = 0;  ///< of the first tensor, in the file
-  std::uint64_t next_ = 0;   ///< of the next one, after begin_
+  std::uint64_t begin_ = 0;  ///< first tensor in the file
+  std::uint64_t next_ = 0;   ///< next tensor, from begin_
   std::unordered_set<std::string_view> names_;
   std::unordered_set<std::string_view> tensor_names_;
 };
 
-/// The text of a key; empty: there is none.
+/// The text of a key; empty: missing.
 std::string text_of(const GgufHeader& header, std::string_view name, const std::string& path) {
   if (header.find(name) != nullptr && !header.text(name)) fail(path, fmt::format("key {} is not a string", name));
   return std::string(header.text(name).value_or(""));
@@ -155,7 +155,7 @@ void check_model_keys(const GgufHeader& header, const std::string& path) {
   VocabularyKeys vocabulary;
   for (const auto& [name, value] : header.keys) {
     if (name.starts_with("tokenizer.")) vocabulary.add(std::string(name), value, path);
-    // What an architecture's keys give as floats enters sums and products, whichever key it is.
+    // All floats among an architecture's keys enter sums and products.
     if (!name.starts_with(architecture + ".")) continue;
     check_finite<float>(name, value, GGUF_TYPE_FLOAT32, path);
     check_finite<double>(name, value, GGUF_TYPE_FLOAT64, path);

@@ -8,13 +8,12 @@
 
 namespace winnow::model {
 
-/// Checks a GGUF's header for everything that ggml would otherwise abort on: names, types of what is relied on, tensor
-/// shapes and places within a file of so many bytes. Throws ModelError: `path`, what, the numbers.
+/// Checks a GGUF header for everything on which ggml would abort: names, types of the keys that winnow uses, tensor
+/// shapes and offsets within a file of `file_bytes`. Throws ModelError with `path`, the fault and the numbers.
 void check_gguf(const GgufHeader& header, std::uint64_t file_bytes, const std::string& path);
 
-/// Checks what a model's header says besides, which libllama would abort on, or compute nonsense from: that it is a
-/// language model of an architecture that winnow knows, hyper-parameters that are no numbers, the vocabulary's
-/// invariants. Throws ModelError.
+/// Checks the model's keys for everything on which libllama would abort or compute nonsense: a supported language
+/// model, finite hyper-parameters, the vocabulary's invariants. Throws ModelError.
 void check_model_keys(const GgufHeader& header, const std::string& path);
 
 }  // namespace winnow::model

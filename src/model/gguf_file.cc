@@ -38,7 +38,7 @@ std::optional<std::int64_t> integer_at(gguf_type type, const void* data, std::si
   }
 }
 
-/// Whether a key holds 0, false or nothing.
+/// True if a key is 0, false or empty.
 bool is_off(const gguf_context* gguf, std::int64_t id) {
   const auto type = gguf_get_kv_type(gguf, id);
   if (type == GGUF_TYPE_ARRAY) return gguf_get_arr_n(gguf, id) == 0;

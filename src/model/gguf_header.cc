@@ -15,7 +15,7 @@ namespace winnow::model {
 
 namespace {
 
-/// Reads forward and never past the end.
+/// Reads forward, and never past the end.
 class Cursor {
  public:
   Cursor(std::span<const std::byte> bytes, const std::string& path) : bytes_(bytes), path_(path) {}
@@ -48,7 +48,7 @@ class Cursor {
   std::size_t at_ = 0;
 };
 
-/// 0: the type is unknown, or not one of numbers.
+/// 0: unknown or not a number type.
 std::size_t scalar_size(std::uint32_t type) {
   constexpr std::array<std::size_t, GGUF_TYPE_COUNT> kSizes = {1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8};
   return type < kSizes.size() ? kSizes[type] : 0;
@@ -69,7 +69,7 @@ class Reader {
  private:
   [[noreturn]] void fail(const std::string& what) const { throw ModelError(fmt::format("{}: {}", path_, what)); }
 
-  /// Of tensors and keys.
+  /// Numbers of tensors and keys.
   std::pair<std::uint64_t, std::uint64_t> counts() {
     const auto magic = in_.take<std::array<char, 4>>("the magic");
     if (std::string_view(magic.data(), 4) != "GGUF") fail("not a GGUF file (it does not begin with 'GGUF')");

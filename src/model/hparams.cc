@@ -19,8 +19,8 @@ namespace {
 
 constexpr int kMostLayers = 4096;
 
-/// Keys that say nothing about what a network computes, or that llama.cpp ignores in all these architectures, and so
-/// those who made the files, too.
+/// Keys that do not affect the network, or that llama.cpp ignores for all these architectures, and thus those who made
+/// the files, too.
 constexpr std::string_view kWithoutMeaning[] = {
     ".vocab_size",
     ".tensor_data_layout",
@@ -34,7 +34,7 @@ constexpr std::string_view kWithoutMeaning[] = {
     ".rope.scaling.yarn_log_multiplier",
 };
 
-/// Keys that change what a network computes in ways that winnow does not know.
+/// Throws ModelError for keys that may change what the network computes in ways that winnow does not support.
 void refuse_unknown_keys(const GgufKeys& keys, const Architecture& architecture) {
   const std::string arch(architecture.name);
   if (!keys.flag(arch + ".attention.causal").value_or(true))
@@ -48,15 +48,15 @@ void refuse_unknown_keys(const GgufKeys& keys, const Architecture& architecture)
   }
 }
 
-/// Layers that have keys and values.
+/// Number of layers with keys and values.
 int kv_layers(const GgufKeys& keys, const Architecture& architecture, int layers) {
   if (!architecture.shared_keys) return layers;
-  constexpr int kOwners = 2;  // whose keys others read
+  constexpr int kOwners = 2;  // layers whose keys others share
   const int most = std::max(0, layers - kOwners);
   return layers - keys.integer(std::string(architecture.name) + ".attention.shared_kv_layers", 0, most).value_or(0);
 }
 
-/// That layers have the shapes of those whose keys they read.
+/// Checks that KV-sharing layers have the shapes of the layers whose keys they read.
 void check_shared_keys(const Hparams& h, const std::string& path) {
   for (int l = h.n_kv_layer; l < h.n_layer; ++l) {
     const auto& reader = h.layer(l);
@@ -71,7 +71,7 @@ void check_shared_keys(const Hparams& h, const std::string& path) {
   }
 }
 
-/// 0: its layers have no embeddings of their own.
+/// 0: no per-layer embeddings.
 int layer_embedding_length(const GgufKeys& keys, const Architecture& architecture) {
   if (!architecture.layer_embeddings) return 0;
   const std::string key = std::string(architecture.name) + ".embedding_length_per_layer_input";
@@ -86,7 +86,7 @@ float norm_eps(const GgufKeys& keys, const Architecture& architecture) {
   return static_cast<float>(keys.number(fmt::format("{}.attention.{}", architecture.name, name), 0, 1).value_or(1e-5));
 }
 
-/// A scale that is off where it is absent or 0.
+/// A scale that is off if absent or 0.
 float scale(const GgufKeys& keys, const std::string& key) {
   constexpr double kMostScale = 1e6;
   const double value = keys.number(key, -kMostScale, kMostScale).value_or(0);

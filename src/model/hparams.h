@@ -14,62 +14,62 @@ struct gguf_context;
 
 namespace winnow::model {
 
-/// How a router weighs the experts that it has chosen.
+/// How the chosen experts are weighted.
 struct Routing {
   Gating gating = Gating::softmax;
   bool normed = true;
-  float scale = 1;  ///< on the weights
+  float scale = 1;  ///< factor of the weights
 };
 
-/// What a GGUF says about its network, checked, with every default filled in. Networks differ in these fields and in
-/// their architecture's row alone. Layers of the same shapes share one LayerSpec.
+/// Hyper-parameters of a network from its GGUF, checked, with all defaults filled in. Networks differ only in these
+/// fields and in their Architecture. Layers of the same shapes share one LayerSpec.
 struct Hparams {
   const Architecture* architecture = nullptr;
   std::string name;
-  int n_block = 0;  ///< of the file; those from n_layer on predict further tokens and are not used
+  int n_block = 0;  ///< blocks in the file; those from n_layer on predict further tokens and are unused
   int n_layer = 0;
-  int n_kv_layer = 0;  ///< the first layers, which have keys and values; the others read those of kv_layer()
+  int n_kv_layer = 0;  ///< number of layers with keys and values, which come first; the others share those of
+                       ///< kv_layer()
   int n_embd = 0;
-  int n_embd_layer = 0;  ///< of each layer's own embedding of tokens; 0: they have none
+  int n_embd_layer = 0;  ///< width of the per-layer token embeddings; 0: none
   int n_vocab = 0;
   int ctx_train = 0;
-  int context = 0;  ///< tokens that it reads: ctx_train, or more with a scaling of RoPE
+  int context = 0;  ///< usable context in tokens: ctx_train, or more if RoPE is scaled
   float norm_eps = 0;
   float embedding_scale = 1;
-  float residual_scale = 1;  ///< on what attention and feed-forward add
+  float residual_scale = 1;  ///< factor of the outputs of attention and feed-forward
   float logit_scale = 1;
-  float final_cap = 0;  ///< soft cap of the scaled logits; 0: there is none
+  float final_cap = 0;  ///< soft cap of the scaled logits; 0: none
   Routing routing;
   RopeScaling rope_scaling;
-  std::vector<LayerSpec> kinds;  ///< of layers, in the order of their first ones; no two are equal
+  std::vector<LayerSpec> kinds;  ///< distinct layer specs, by first occurrence
   std::vector<int> kind_of;      ///< [n_layer]
   int n_global = 0;              ///< layers without a window that have keys and values
-  /// [n_layer][H_q] logits of learnt attention sinks, which are tensors; empty: there are none.
+  /// [n_layer][H_q] logits of learnt attention sinks, read from tensors; empty: none.
   std::vector<std::vector<float>> sink_logits;
-  std::vector<int> place_of;  ///< [n_layer] which of the layers with a window, or of those without one, it is
+  std::vector<int> place_of;  ///< [n_layer] index among the layers with a window, or among those without
 
   const LayerSpec& layer(int l) const { return kinds[as_size(kind_of[l])]; }
-  /// Whose keys and values a layer reads: of those that have some its own, else those of the last one, or with a window
-  /// those of the last but one.
+  /// The layer whose keys and values a layer reads: its own if it has any, else those of the last such layer, or of the
+  /// last but one for layers with a window.
   int kv_layer(int l) const {
     if (l < n_kv_layer) return l;
     return n_kv_layer - (layer(l).window > 0 ? 2 : 1);
   }
-  /// The last layer that reads a layer's keys and values.
+  /// The last layer that reads the keys and values of layer `l`.
   int last_reader(int l) const;
   /// Layers with a window that have keys and values.
   int n_windowed() const { return n_kv_layer - n_global; }
-  /// Adds the last layer so far. REQUIRES: n_kv_layer.
+  /// Appends a layer. REQUIRES: n_kv_layer is set.
   void add(const LayerSpec& layer);
-  /// Whether a stored key can be turned to another position: not where it has been normed, with weights, after it was
-  /// rotated.
+  /// True if a stored key can be moved to another position. False if a weighted norm follows the rotation.
   bool keys_turn() const { return qk_norm() != QkNorm::head_rotated; }
   QkNorm qk_norm() const { return n_layer < architecture->qk_norm_from ? QkNorm::none : architecture->qk_norm; }
 };
 
-/// Reads and checks the keys of a GGUF; frequencies are filled in without factors that are tensors. Throws ModelError
-/// that names `path` and what is wrong: an architecture that is not supported, with the list of those that are, and
-/// any key of the architecture that winnow does not know, since the network may compute something else.
+/// Reads and checks the keys of a GGUF. Frequencies do not include factors stored as tensors. Throws ModelError that
+/// names `path` and the fault: an unsupported architecture, with a list of the supported ones, or an unknown key of the
+/// architecture, which might change what the network computes.
 Hparams read_hparams(const gguf_context* gguf, const std::string& path, const ModelOptions& options);
 
 }  // namespace winnow::model

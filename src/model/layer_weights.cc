@@ -10,7 +10,7 @@ namespace winnow::model {
 
 namespace {
 
-/// Loads what one layer has, part by part.
+/// Loads the tensors of one layer.
 class LayerLoader {
  public:
   LayerLoader(TensorLoader& loader, const Hparams& h, int layer)
@@ -44,14 +44,14 @@ class LayerLoader {
 
   Affine norm(std::string_view part) { return part.empty() ? Affine{} : load_norm(loader_, h_, name(part)); }
 
-  /// A matrix, with its bias where the architecture has biases and the file has one.
+  /// A matrix, with its bias if the architecture has biases and the file has one.
   Affine linear(std::string_view part, std::int64_t in, std::int64_t out) {
     const std::string base = name(part);
     return {loader_.matrix(base + ".weight", in, out),
             h_.architecture->biases ? loader_.mapped_if_there(base + ".bias", {out}) : nullptr};
   }
 
-  /// One matrix for all three, or three; the same of their biases.
+  /// Loads Q, K and V from one fused matrix or three, and likewise their biases.
   void queries_keys_values() {
     if (layer_ >= h_.n_kv_layer) {
       w_.q = {loader_.matrix(name("attn_q.weight"), embd_, q_), loader_.mapped_if_there(name("attn_q.bias"), {q_})};
@@ -110,7 +110,7 @@ class LayerLoader {
     w_.down = linear("ffn_down", ff, embd_);
   }
 
-  /// Both in one tensor.
+  /// Loads gate and up from one fused tensor.
   void gate_and_up(std::string_view part, std::int64_t ff) {
     const auto both = loader_.matrices(name(part), embd_, {ff, ff});
     w_.gate.weight = both[0];

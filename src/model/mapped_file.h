@@ -12,7 +12,7 @@ namespace winnow::model {
 /// A whole file mapped read-only.
 class MappedFile {
  public:
-  /// Throws ModelError: missing, a folder, a pipe or a device, unreadable, empty.
+  /// Throws ModelError for a file that is missing, unreadable or empty, and for a folder, pipe or device.
   explicit MappedFile(const std::string& path);
   MappedFile(const MappedFile&) = delete;
   MappedFile& operator=(const MappedFile&) = delete;

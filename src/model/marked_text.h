@@ -8,7 +8,7 @@
 
 namespace winnow::model {
 
-/// A text of which some stretches are somebody's input: control tokens have no names there.
+/// A text with stretches of input, in which names of control tokens are plain text.
 struct MarkedText {
   struct Stretch {
     std::size_t begin = 0;  ///< byte of the text
@@ -16,7 +16,7 @@ struct MarkedText {
     bool operator==(const Stretch&) const = default;
   };
   std::string text;
-  std::vector<Stretch> input;  ///< in order, not empty, and no two of them touch
+  std::vector<Stretch> input;  ///< ascending, not empty, not adjacent
 
   void append_template(std::string_view more) { text += more; }
   void append_input(std::string_view more) {

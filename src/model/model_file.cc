@@ -44,12 +44,12 @@ ModelPart open_part(const std::string& path, PartCheck check) {
   return part;
 }
 
-/// How the names of parts end, `number` from 0.
+/// Ending of a part's name, `number` from 0.
 std::string ending_of(std::int64_t number, std::int64_t count) {
   return fmt::format("-{:05}-of-{:05}.gguf", number + 1, count);
 }
 
-/// The path of another part; empty where a part's name does not say which one it is.
+/// Path of another part; empty if a part's name does not end in its number.
 std::string beside(const std::string& path, std::int64_t own, std::int64_t other, std::int64_t count) {
   const std::string ending = ending_of(own, count);
   if (!path.ends_with(ending)) return "";
@@ -60,11 +60,11 @@ constexpr const char* kNumber = "split.no";
 constexpr const char* kCount = "split.count";
 constexpr const char* kTensors = "split.tensors.count";
 
-/// That a file is a model, or the first part of one that is named so that the others can be found.
+/// Checks that a file is a model, or its first part under a name from which the others can be found.
 void check_first(const GgufHeader& header, const std::string& path) {
   const auto number = header.integer(kNumber).value_or(0);
   const auto count = header.integer(kCount).value_or(1);
-  constexpr std::int64_t kMost = std::numeric_limits<std::uint16_t>::max();  // as many bits has the number in a file
+  constexpr std::int64_t kMost = std::numeric_limits<std::uint16_t>::max();  // the file's number has as many bits
   if (count < 0 || count > kMost || (count > 1 && (number < 0 || number >= count)))
     throw ModelError(fmt::format("{}: {} is {} and {} is {}, which no part has", path, kNumber, number, kCount, count));
   if (count > 1 && number != 0) {
@@ -80,7 +80,7 @@ void check_first(const GgufHeader& header, const std::string& path) {
   check_model_keys(header, path);
 }
 
-/// That a part is the one that its name says, and as many tensors as the first part says are in all of them.
+/// Checks that each part has the number in its name, and that all have together as many tensors as the first part says.
 void check_together(const std::vector<ModelPart>& parts) {
   const GgufKeys of_first(parts.front().gguf.get(), parts.front().path);
   const auto count = std::ssize(parts);

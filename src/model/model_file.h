@@ -11,27 +11,26 @@
 
 namespace winnow::model {
 
-/// One of the files that a model consists of.
+/// A file of a model.
 struct ModelPart {
   std::string path;
   std::shared_ptr<const MappedFile> mapped;
   GgufPtr gguf;
 };
 
-/// A model's GGUF file, or all its parts, each opened once: what was checked is what ggml, libllama and the weights
-/// get. Headers are copied before they are checked, so that nobody who writes to a file can change them afterwards;
-/// tensors are read where they are mapped.
+/// A model's GGUF file, or all its parts. Each is opened once, so ggml, libllama and the weights get exactly what was
+/// checked. Headers are copied before the checks, so that later writes to a file cannot change them; tensors are read
+/// from the mapping.
 class ModelFile {
  public:
-  /// `path` is the file, or the first part, whose name ends with -00001-of-0000N.gguf; the others lie beside it. Throws
-  /// ModelError: what MappedFile, read_gguf_header(), check_gguf() and check_model_keys() throw, and parts that do not
-  /// belong together.
+  /// `path` is the file, or the first part, named -00001-of-0000N.gguf, with the others beside it. Throws ModelError as
+  /// MappedFile, read_gguf_header(), check_gguf() and check_model_keys() do, and for parts that do not belong together.
   explicit ModelFile(const std::string& path);
 
   const std::string& path() const { return parts_.front().path; }
-  /// The first part has all the keys that say what the model is; each has tensors of its own, or none.
+  /// The first part has all keys that describe the model; each may have tensors.
   const std::vector<ModelPart>& parts() const { return parts_; }
-  /// libllama asks for one that it may change, and does not.
+  /// Not const, for libllama, which does not change it.
   gguf_context* gguf() const { return parts_.front().gguf.get(); }
 
  private:

@@ -9,8 +9,8 @@
 
 namespace winnow::model {
 
-/// Numbered as in llama.h. The first token, which encoders pool, sees no other one here, and models that rank texts
-/// have another output.
+/// Numbered as in llama.h. Encoders' pooling of the first token is refused, since that token sees no other one here,
+/// and so are ranking models, whose output differs.
 Pooling read_pooling(const ModelFile& file) {
   const GgufKeys keys(file.gguf(), file.path());
   const auto key = keys.text("general.architecture").value_or("") + ".pooling_type";

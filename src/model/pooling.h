@@ -7,10 +7,10 @@
 
 namespace winnow::model {
 
-/// How the last hidden states of a text become one vector.
+/// Reduction of a text's last hidden states to one vector.
 enum class Pooling : std::uint8_t { mean, last };
 
-/// The file's own, or the mean where it has none. Throws ModelError for one that a causal network cannot have.
+/// The file's pooling, by default the mean. Throws ModelError for one that a causal network cannot have.
 Pooling read_pooling(const ModelFile& file);
 
 }  // namespace winnow::model

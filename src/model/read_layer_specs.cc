@@ -14,9 +14,9 @@ namespace winnow::model {
 
 namespace {
 
-// Bounds far beyond any real network, so that products of them cannot overflow.
+// Bounds far beyond any real network, so that products cannot overflow.
 constexpr int kMostHeads = 4096;
-constexpr int kMostHeadDim = 512;  // what attention's kernels are tested with
+constexpr int kMostHeadDim = 512;  // the most that attention's kernels are tested with
 constexpr double kMostScale = 1e6;
 constexpr int kMostFeedForward = 1 << 22;
 constexpr double kLeastBase = 1e-6;
@@ -30,7 +30,7 @@ std::vector<int> required(const GgufKeys& keys, const std::string& key, int laye
   return *found;
 }
 
-/// The key of layer i, or what it is where the key is absent.
+/// Value for layer i, or the default if the key is absent.
 int of(const std::optional<std::vector<int>>& values, std::size_t i, int otherwise) {
   return values ? (*values)[i] : otherwise;
 }
@@ -47,7 +47,7 @@ void check_heads(const LayerSpec& s, int value_dim, const std::string& path) {
         fmt::format("{}: the head dimension is {}, supported are 1 to {}", path, s.head_dim, kMostHeadDim));
 }
 
-/// A key of each layer, of those with windows NAME_swa where their heads are their own; 0: no key says it.
+/// Values of a key for each layer. Layers with windows use NAME_swa if they have heads of their own; 0: no key.
 std::vector<int> of_heads(const GgufKeys& keys, const Network& network, const std::string& key,
                           const std::vector<LayerSpec>& specs) {
   const auto said = keys.integers(key, network.n_layer, 0, kMostWidth);
@@ -82,7 +82,7 @@ void read_heads(const GgufKeys& keys, const Network& network, std::vector<LayerS
   }
 }
 
-/// What all layers do with q·k and with queries, beside the scale.
+/// Reads how all layers treat queries and q·k, except the scale.
 void read_attention(const GgufKeys& keys, const Network& network, std::vector<LayerSpec>& specs) {
   const Architecture& a = network.architecture;
   const std::string arch(a.name);
@@ -98,8 +98,7 @@ void read_attention(const GgufKeys& keys, const Network& network, std::vector<La
   }
 }
 
-/// Which layers have windows: what the file says, or the architecture. A number n means all but every n-th, as libllama
-/// reads it.
+/// Layers with windows, from the file or the architecture. As in libllama, a number n means all layers but every n-th.
 std::vector<bool> windowed_layers(const GgufKeys& keys, const Network& network) {
   const std::string key = std::string(network.architecture.name) + ".attention.sliding_window_pattern";
   const int layers = network.n_layer;
@@ -144,7 +143,8 @@ bool has_windows(const std::vector<LayerSpec>& specs) {
   return std::any_of(specs.begin(), specs.end(), [](const LayerSpec& s) { return s.window > 0; });
 }
 
-/// The base that a file means by `base` (NTK-aware scaling of all pairs at once). Where the user says one, it is that.
+/// The base that results from the file's `base` and alpha (NTK-aware scaling of all pairs at once). A user's base is
+/// used as it is.
 float widened_base(const GgufKeys& keys, const Network& network, double base, int head_dim) {
   constexpr double kMostAlpha = 1e6;
   if (!network.architecture.alpha_base) return static_cast<float>(base);
@@ -159,7 +159,7 @@ float widened_base(const GgufKeys& keys, const Network& network, double base, in
   return static_cast<float>(widened);
 }
 
-/// Of each layer whether nothing is rotated in it.
+/// True for each layer without rotation.
 std::vector<bool> unrotated_layers(const GgufKeys& keys, const Network& network) {
   const Architecture& a = network.architecture;
   const std::string arch(a.name);
@@ -174,7 +174,7 @@ std::vector<bool> unrotated_layers(const GgufKeys& keys, const Network& network)
   return out;
 }
 
-/// The base of layers with windows; 0: that of the others.
+/// Base of layers with windows; 0: that of the others.
 double base_of_windows(const GgufKeys& keys, const Network& network) {
   const Rotation rotation = network.architecture.windows.rotation;
   if (rotation != Rotation::own_base && rotation != Rotation::scaled) return 0;
@@ -207,7 +207,7 @@ void read_rope(const GgufKeys& keys, const Network& network, const ModelOptions&
   }
 }
 
-/// Experts of a layer; 0: there are none.
+/// Experts of a layer; 0: none.
 int read_expert_count(const GgufKeys& keys, const Architecture& a) {
   const std::string key = std::string(a.name) + ".expert_count";
   switch (a.experts.presence) {
@@ -221,10 +221,10 @@ int read_expert_count(const GgufKeys& keys, const Architecture& a) {
   return 0;
 }
 
-/// Widths of the shared expert, as the file says.
+/// Widths of the shared expert in the file.
 struct SharedWidths {
   std::optional<std::vector<int>> said;
-  int count = 0;  ///< of others that it is as wide as
+  int count = 0;  ///< width as a number of other experts
 
   static SharedWidths read(const GgufKeys& keys, const Architecture& a, int layers) {
     using Shared = Experts::Shared;
@@ -234,7 +234,7 @@ struct SharedWidths {
     return {keys.integers(prefix + "feed_forward_length", layers, 0, kMostFeedForward)};
   }
 
-  /// 0: there is none. The gated one has the feed-forward part's where the file does not say.
+  /// 0: no shared expert. By default, a gated one is as wide as the feed-forward block.
   int of_layer(std::size_t i, const LayerSpec& s, const Architecture& a, const std::string& path) const {
     if (count > kMostFeedForward / s.n_ff_expert) {
       throw ModelError(fmt::format("{}: the shared expert is as wide as {} of the width {}, supported are {} in all",
@@ -253,7 +253,7 @@ void read_experts(const GgufKeys& keys, const Network& network, std::vector<Laye
   if (count == 0) return;
   const std::string prefix = std::string(a.name) + ".expert_";
   keys.integer(prefix + "group_count", 0, 1);  // groups would limit the choice
-  keys.integer(prefix + "group_used_count");   // of one group it says nothing
+  keys.integer(prefix + "group_used_count");   // irrelevant with one group
   const auto used = required(keys, prefix + "used_count", network.n_layer, count);
   const bool own_width = a.experts.width == Experts::Width::own;
   const auto widths =

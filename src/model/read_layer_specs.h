@@ -14,7 +14,7 @@ namespace winnow::model {
 
 inline constexpr int kMostWidth = 1 << 20;  ///< far beyond any real network
 
-/// What all layers of a network have in common.
+/// Properties shared by all layers of a network.
 struct Network {
   const Architecture& architecture;
   int n_layer = 0;  ///< blocks of the file
@@ -22,12 +22,12 @@ struct Network {
   RopeScaling rope_scaling;
 };
 
-/// The number that the key of a soft cap names, or what stands for it; 0: there is none. Throws ModelError.
+/// Value of a soft cap's key, or its default; 0: none. Throws ModelError.
 float soft_cap(const GgufKeys& keys, const std::string& key, const Architecture::Cap& cap);
 
-/// The shapes of each layer, [n_layer]. llama.cpp reads head counts and feed-forward widths as one number for all
-/// layers or as an array of one for each; here head sizes and RoPE may be arrays, too. Frequencies are without
-/// factors that are tensors. Throws ModelError, UsageError for what the user says of RoPE.
+/// Shapes of each layer, [n_layer]. In llama.cpp, head counts and feed-forward widths are numbers or arrays with one
+/// value per layer; here head sizes and RoPE may be arrays, too. Frequencies do not include factors stored as tensors.
+/// Throws ModelError, and UsageError for the user's RoPE options.
 std::vector<LayerSpec> read_layer_specs(const GgufKeys& keys, const Network& network, const ModelOptions& options);
 
 }  // namespace winnow::model

@@ -22,19 +22,19 @@ constexpr const char* kOfAll = "rope_freqs.weight";
 constexpr const char* kOfLong = "rope_factors_long.weight";
 constexpr const char* kOfShort = "rope_factors_short.weight";
 
-/// As llama.cpp chooses for a context of the model's full length, unless the user says which.
+/// Like llama.cpp with the model's full context, unless the user chooses.
 Factors choose(const Hparams& h) {
   const RopeScaling& scaling = h.rope_scaling;
   if (scaling.factors != Factors::by_context) return scaling.factors;
   return h.ctx_train > scaling.original_context ? Factors::of_long_texts : Factors::of_short_texts;
 }
 
-/// Whether a file's factors are for layers of this kind.
+/// True if a file's factors apply to layers of this kind.
 bool takes_factors(const Hparams& h, const LayerSpec& kind) {
   return h.architecture->rope_factors != Architecture::RopeFactors::of_globals || kind.window == 0;
 }
 
-/// Pairs that turn in all these layers, which must be equally many where a tensor has one factor for each.
+/// Number of rotated pairs, which must be the same for all layers with factors.
 std::int64_t pairs_of(const Hparams& h, const std::string& path) {
   std::int64_t pairs = 0;
   for (const auto& kind : h.kinds) {
@@ -82,7 +82,7 @@ RopeDivisors::RopeDivisors(const Hparams& hparams) {
   std::size_t bytes = 0;
   for (const auto& kind : hparams.kinds)
     bytes += ggml_tensor_overhead() + GGML_MEM_ALIGN + kind.rope.frequency.size() * sizeof(float);
-  check_memory(bytes, "what RoPE's frequencies are divided by");  // ggml_init() would not say that there is none
+  check_memory(bytes, "what RoPE's frequencies are divided by");  // ggml_init() does not report a failed allocation
   context_.reset(ggml_init({bytes, nullptr, false}));
   for (const auto& kind : hparams.kinds) {
     tensors_.push_back(nullptr);

@@ -11,17 +11,17 @@ namespace winnow::model {
 
 class TensorLoader;
 
-/// Divides the frequencies of all kinds of layers by the file's factors: rope_freqs, or those of long or short texts.
-/// Throws ModelError, and UsageError where the user asks for factors that the file has not.
+/// Divides the frequencies of all kinds of layers by the file's factors: rope_freqs, or those for long or short texts.
+/// Throws ModelError, and UsageError if the user selects factors that the file lacks.
 void apply_rope_factors(TensorLoader& loader, Hparams& hparams, const std::string& path);
 
-/// What ggml divides the unscaled frequencies base^(-2i / D) by to get those of each kind of layer, whatever made them:
-/// ggml then needs to know no scheme.
+/// Divisors of the unscaled frequencies base^(-2i / D) for ggml, for each kind of layer. They express any scaling, so
+/// ggml needs to know no scheme.
 class RopeDivisors {
  public:
   explicit RopeDivisors(const Hparams& hparams);
 
-  /// Of a kind, [pairs]; null: all are 1.
+  /// Divisors of a kind, [pairs]; null: all are 1.
   ggml_tensor* of_kind(int kind) const { return tensors_[static_cast<std::size_t>(kind)]; }
 
  private:

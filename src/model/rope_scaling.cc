@@ -19,7 +19,7 @@ namespace {
 
 constexpr double kLargestFactor = 1e6;
 
-/// The number at the beginning of a text, which becomes what follows it; nothing when there is none in [least, most].
+/// Takes a number from the beginning of `text`; empty if there is none in [least, most].
 std::optional<double> take_number(std::string_view& text, double least, double most) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -34,7 +34,7 @@ bool take(std::string_view& text, std::string_view word) {
   return true;
 }
 
-/// FACTOR or, of YaRN, FACTOR:L0.
+/// Parses FACTOR or, for YaRN, FACTOR:TRAINED_CONTEXT.
 bool take_factor(std::string_view text, RopeScaling& out) {
   const auto factor = take_number(text, 1 / kLargestFactor, kLargestFactor);
   if (!factor) return false;
@@ -47,7 +47,7 @@ bool take_factor(std::string_view text, RopeScaling& out) {
   return text.empty();
 }
 
-/// What the user says replaces the file's kind and factor, and leaves the rest.
+/// Replaces the file's kind and factor by the user's, and keeps the rest.
 void override_with(RopeScaling& out, std::string_view text) {
   const std::string_view whole = text;
   out.by_user = true;
@@ -78,7 +78,7 @@ RopeScaling::Kind kind_of(const GgufKeys& keys, const std::string& arch) {
   const auto type = keys.text(arch + ".rope.scaling.type").value_or("linear");
   if (type == "linear") return RopeScaling::Kind::linear;
   if (type == "yarn") return RopeScaling::Kind::yarn;
-  if (type == "none" || type == "longrope") return RopeScaling::Kind::none;  // longrope is tensors of factors
+  if (type == "none" || type == "longrope") return RopeScaling::Kind::none;  // longrope consists of tensors of factors
   throw ModelError(fmt::format(
       "{}: {}.rope.scaling.type is '{}', supported are none, linear, yarn and longrope (--rope-scaling overrides it)",
       keys.path(), arch, brief(type)));
@@ -102,8 +102,7 @@ void read_yarn(const GgufKeys& keys, const std::string& prefix, RopeScaling& out
   out.log_multiplier = keys.number(prefix + "log_multiplier", 0, kMost).value_or(0);
 }
 
-/// YaRN's share of each pair that keeps its frequency: 1 for pairs that turn often in the trained context, 0 for slow
-/// ones.
+/// Share of each pair's frequency that YaRN keeps: 1 for pairs that turn often in the trained context, 0 for slow ones.
 class YarnRamp {
  public:
   YarnRamp(double base, int dims, const RopeScaling& scaling) {
@@ -127,7 +126,7 @@ class YarnRamp {
 }  // namespace
 
 double RopeScaling::context(double context) const {
-  // A file's context_length counts YaRN already, and says what was trained where linear scaling is meant.
+  // With YaRN, a file's context_length is the extended one; with linear scaling, the trained one.
   if (kind == Kind::linear) return context * factor;
   if (kind == Kind::yarn && by_user) return original_context * factor;
   return context;

@@ -11,40 +11,40 @@
 
 namespace winnow::model {
 
-/// How a network's frequencies differ from base^(-2i / D). Every scheme becomes frequencies and one magnitude.
+/// RoPE scaling of a network. Every scheme is reduced to frequencies and one magnitude.
 struct RopeScaling {
   enum class Kind : std::uint8_t { none, linear, yarn };
-  /// Which tensor of factors divides the frequencies of a model that has two (Phi-3's "longrope").
+  /// Which factors divide the frequencies of a model that has two sets (Phi-3's "longrope").
   enum class Factors : std::uint8_t { by_context, of_short_texts, of_long_texts };
 
   Kind kind = Kind::none;
   Factors factors = Factors::by_context;
-  double factor = 1;            ///< how much longer texts become: 1 or more as a rule
-  double original_context = 0;  ///< tokens that the network was trained with before it was scaled
-  int file_context = 0;         ///< the same as the file says it, whatever the user says
-  double fast_turns = 32;       ///< YaRN leaves pairs alone that turn as often in the original context,
-  double slow_turns = 1;        ///< and interpolates those that turn no more often than this
-  double log_multiplier = 0;    ///< of the logarithm that YaRN's magnitude is divided by; 0: by nothing
-  double attention_factor = 1;  ///< what the file asks the magnitude to be multiplied by
+  double factor = 1;            ///< extension of the context, usually 1 or more
+  double original_context = 0;  ///< trained context in tokens, before scaling
+  int file_context = 0;         ///< the file's value of original_context, regardless of the user's
+  double fast_turns = 32;       ///< YaRN keeps pairs that turn at least so often in the original context,
+  double slow_turns = 1;        ///< and fully interpolates those that turn at most so often
+  double log_multiplier = 0;    ///< YaRN's magnitude is divided by a term with it (scaled_rope()); 0: not divided
+  double attention_factor = 1;  ///< additional factor of the magnitude, from the file
   bool by_user = false;
 
-  /// How many tokens a network reads that was trained with `context` of them, as its file says.
+  /// Usable context of a network with this context_length in its file.
   double context(double context) const;
 };
 
-inline constexpr int kLongestContext = 1 << 30;  ///< in tokens, far beyond any real network's
+inline constexpr int kLongestContext = 1 << 30;  ///< in tokens; far beyond any real network
 
-/// From the file, whose context_length is `context`, or from what the user says against it. Throws ModelError, and
-/// UsageError for the user's.
+/// From the user's options, else from the file, whose context_length is `context`. Throws ModelError, and UsageError
+/// for the user's options.
 RopeScaling read_rope_scaling(const GgufKeys& keys, const Architecture& architecture, int context,
                               const ModelOptions& options);
 
 /// Frequencies of `dims` rotated dimensions, and the magnitude, without a file's factors. YaRN: Peng et al. 2023,
-/// section 3.2 and equation 22, with the bounds that llama.cpp rounds to whole pairs; with a multiplier the magnitude
-/// is divided by 1 + 0.1 multiplier ln(factor).
+/// section 3.2 and equation 22, with bounds rounded to whole pairs as in llama.cpp; with a log multiplier, the
+/// magnitude is divided by 1 + 0.1 multiplier ln(factor).
 Rope scaled_rope(Rope::Pairing pairing, double base, int dims, const RopeScaling& scaling);
 
-/// Divides every frequency, as rope_freqs and the factors of long and short texts ask for.
+/// Divides every frequency by its factor in rope_freqs or in the factors for long or short texts.
 void divide(Rope& rope, const float* factors);
 
 }  // namespace winnow::model

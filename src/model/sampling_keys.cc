@@ -13,7 +13,7 @@ namespace winnow::model {
 
 namespace {
 
-/// Reads keys of numbers, and notes what is wrong with one that cannot be taken.
+/// Reads numeric keys, and records invalid ones.
 class SamplingReader {
  public:
   explicit SamplingReader(const ModelFile& file) : keys_(file.gguf(), file.path()) {}

@@ -9,14 +9,14 @@
 
 namespace winnow::model {
 
-/// How a file wants its model sampled.
+/// Sampling defaults in a model file.
 struct SamplingKeys {
   SamplingChoice choice;
-  std::vector<std::string> wrong;   ///< a sentence for each value that cannot be, and is not part of the choice
-  std::vector<std::string> unused;  ///< keys that say something which winnow does not do
+  std::vector<std::string> wrong;   ///< messages about invalid values, which are ignored
+  std::vector<std::string> unused;  ///< keys of options that winnow does not have
 };
 
-/// Reads `general.sampling.*`. Nothing there makes a model unusable, so nothing is thrown.
+/// Reads `general.sampling.*`. Does not throw: none of these keys makes a model unusable.
 SamplingKeys sampling_keys(const ModelFile& file);
 
 }  // namespace winnow::model

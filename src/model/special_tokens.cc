@@ -56,7 +56,7 @@ std::vector<TextPiece> SpecialTokens::split(std::string_view text) const {
   find_all(text, [&](std::size_t token, std::size_t at) { add(cluster, token, text, at, ranges); });
   resolve(cluster, text, ranges);
   std::vector<TextPiece> out;
-  std::size_t begin = 0;  // of the text that no token has taken
+  std::size_t begin = 0;  // of the text that no token has consumed
   const auto add_text = [&](std::size_t end) {
     if (end > begin) out.push_back({.text = text.substr(begin, end - begin)});
   };

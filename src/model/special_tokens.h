@@ -14,30 +14,30 @@
 
 namespace winnow::model {
 
-/// A token that is found in a text by its name, before the rest of the text is tokenized.
+/// A token recognised by its name in a text before the rest is tokenized.
 struct SpecialToken {
   Token token;
   std::string name;                 ///< not empty
-  bool takes_space_before = false;  ///< white space next to it belongs to it
+  bool takes_space_before = false;  ///< consumes adjacent white space
   bool takes_space_after = false;
 };
 
-/// A special token of a text, or a part of the text between two of them.
+/// A special token in a text, or the segment of text between two of them.
 struct TextPiece {
-  Token token = -1;            ///< negative: the part
-  std::string_view text = {};  ///< that the token has taken, or that is the part
+  Token token = -1;            ///< negative: a segment
+  std::string_view text = {};  ///< text consumed by the token, or the segment
 };
 
-/// Splits texts at special tokens as libllama does: tokens of longer names come first, and what one has taken, another
-/// does not get. libllama's own time grows with the square of the tokens that it finds; here it grows with the text.
+/// Splits texts at special tokens as libllama does: longer names first, and no overlaps. libllama's time is quadratic
+/// in the tokens found; this is linear in the text.
 class SpecialTokens {
  public:
-  /// In the order of libllama, which matters for tokens of one length that overlap.
+  /// `tokens` in libllama's order, which matters for overlapping names of equal length.
   explicit SpecialTokens(std::vector<SpecialToken> tokens);
 
-  /// The parts are not empty, and no two of them stand side by side.
+  /// Segments are not empty and not adjacent.
   std::vector<TextPiece> split(std::string_view text) const;
-  /// The text with a zero byte in each name of a token that has a byte of the input: split() then takes it for text.
+  /// The text with a zero byte in each token name that overlaps input, so that split() takes the name for plain text.
   std::string masked(const MarkedText& text) const;
 
  private:
@@ -46,31 +46,31 @@ class SpecialTokens {
     std::size_t begin;
     std::size_t end;
   };
-  /// A stretch of text with names that overlap, or with white space that may belong to them: not all of the tokens may
-  /// be there.
+  /// A stretch of text with overlapping names, or with white space that may belong to them, so that only some of the
+  /// tokens may be there.
   struct Cluster {
     std::size_t begin = 0;
     std::size_t end = 0;
     std::set<std::size_t> tokens = {};
   };
 
-  /// Calls `found(token, at)` for each place of the text where the name of a token is.
+  /// Calls `found(token, at)` for each occurrence of a token's name.
   template <class Found>
   void find_all(std::string_view text, const Found& found) const;
   void add(Cluster& cluster, std::size_t token, std::string_view text, std::size_t at, std::vector<Range>& to) const;
-  /// Decides which tokens of a cluster are there, and adds them with the text before them.
+  /// Resolves a cluster, and adds its tokens with the text before them.
   void resolve(const Cluster& cluster, std::string_view text, std::vector<Range>& to) const;
   static std::vector<Range> split_at(const SpecialToken& token, std::string_view text, std::span<const Range> ranges);
 
   static constexpr int kNone = -1;
-  /// A character more of a name. The root is 0.
+  /// Trie node; one more character of a name. The root is 0.
   struct Node {
     std::map<char, int> next = {};
-    int token = kNone;  ///< whose name ends here
+    int token = kNone;  ///< token whose name ends here
   };
 
   std::vector<SpecialToken> tokens_;
-  bool some_take_space_before_ = false;  ///< white space may then belong to what comes after it
+  bool some_take_space_before_ = false;  ///< then white space may belong to what follows it
   std::vector<Node> nodes_;
 };
 

@@ -14,13 +14,13 @@ namespace winnow::model {
 
 namespace {
 
-/// An integer of the architecture's; 0 where the file does not say, or nonsense.
+/// An integer of the architecture; 0 if missing or invalid.
 int stated(const GgufHeader& header, const std::string& key) {
   const auto value = header.integer(key).value_or(0);
   return value > 0 && value <= std::numeric_limits<int>::max() ? static_cast<int>(value) : 0;
 }
 
-/// Of a tensor; 0 where its shape or its type cannot be.
+/// Elements of a tensor; 0 if its shape or type is invalid.
 std::size_t elements_of(const TensorEntry& entry) {
   constexpr std::size_t kMost = std::size_t{1} << 48U;
   std::size_t out = 1;
@@ -31,7 +31,7 @@ std::size_t elements_of(const TensorEntry& entry) {
   return entry.type < GGML_TYPE_COUNT && ggml_blck_size(static_cast<ggml_type>(entry.type)) > 0 ? out : 0;
 }
 
-/// 0 where its shape or its type cannot be.
+/// Bytes of a tensor; 0 if its shape or type is invalid.
 std::size_t bytes_of(const TensorEntry& entry) {
   const std::size_t elements = elements_of(entry);
   if (elements == 0) return 0;

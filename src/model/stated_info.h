@@ -9,11 +9,11 @@
 
 namespace winnow::model {
 
-/// What a GGUF's header says of a model by the keys that most architectures have, whether or not winnow knows the
-/// architecture, and however wrong the rest is. Throws ModelError where there is no header to read.
+/// Description of a model from the common keys of its GGUF header, even if winnow does not know the architecture or the
+/// rest is wrong. Throws ModelError if the header cannot be read.
 ModelDescription stated_info(const std::string& path);
 
-/// Adds a file, or a part of one, to what is known of the model's files.
+/// Adds a file, or a part, to the description of the model's files.
 void add_file(const GgufHeader& header, std::size_t bytes, ModelDescription& to);
 
 }  // namespace winnow::model

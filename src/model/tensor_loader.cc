@@ -17,16 +17,16 @@ namespace winnow::model {
 
 namespace {
 
-constexpr std::size_t kAlignment = 32;  // what ggml asks of a tensor's address
+constexpr std::size_t kAlignment = 32;  // required by ggml for tensor addresses
 
-/// Whether ggml has products with rows of this type, and a way to make floats of them.
+/// True if ggml has products with rows of this type, and a conversion to floats.
 bool multiplies_by(ggml_type type) {
   return ggml_get_type_traits_cpu(type)->vec_dot != nullptr &&
          (type == GGML_TYPE_F32 || ggml_get_type_traits(type)->to_float != nullptr);
 }
 
-/// Whether ggml multiplies several rows of an expert together by tiles, which it does where rows are rounded to Q8_K
-/// and the weights are as the file has them. Repacked experts it multiplies row by row.
+/// True if ggml has multi-row kernels for an expert: if rows are rounded to Q8_K and the weights are in the file's
+/// layout. It multiplies repacked experts row by row.
 bool has_tiles(ggml_type type) { return ggml_get_type_traits_cpu(type)->vec_dot_type == GGML_TYPE_Q8_K; }
 
 std::size_t size_of(const ModelFile& file) {
@@ -48,7 +48,8 @@ TensorLoader::TensorLoader(LoadedTensors& out, const ModelFile& file)
     : out_(out),
       path_(file.path()),
       repacking_(repacking_buffer_types()),
-      // A prompt may need the files' pages beside the copies. Without room for both, the experts stay where they are.
+      // A prompt may need the file's pages in memory beside the copies. Without room for both, experts are not
+      // repacked.
       repacks_experts_(size_of(file) <= available_memory() / 2) {
   for (const auto& part : file.parts()) {
     const gguf_context* const gguf = part.gguf.get();
@@ -159,7 +160,7 @@ std::vector<std::string> TensorLoader::unused() const {
 }
 
 ggml_context* TensorLoader::new_context() {
-  // Room for every tensor of the file in three parts, each with its trial, and a repacked copy of the embedding.
+  // Room for every tensor of the file split in three, each with its trial, and a repacked copy of the embedding.
   const auto count = 6 * places_.size() + 2;
   check_memory(count * ggml_tensor_overhead(), "the list of tensors of " + path_);
   const ggml_init_params params{count * ggml_tensor_overhead(), nullptr, true};

@@ -8,12 +8,12 @@ namespace winnow::model {
 
 namespace {
 
-/// Not by isalnum, which follows the program's locale.
+/// Independent of the locale, unlike isalnum.
 bool is_in_word(char c) {
   return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '_' || c == '-';
 }
 
-/// What may stand between the end of a sentence and the next one.
+/// Characters that may stand between the end of a sentence and the next one.
 constexpr std::array<std::string_view, 10> kClosing = {" ", "\t", "\"", "'", ")", "]", "”", "’", "»", "*"};
 constexpr std::array<std::string_view, 7> kMarks = {".", "!", "?", "…", "。", "！", "？"};
 

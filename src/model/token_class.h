@@ -7,7 +7,7 @@
 
 namespace winnow::model {
 
-/// Of a token with this text, UTF-8 that may be cut anywhere; a control token has none.
+/// Class of a token with this text, UTF-8 that may be cut anywhere; control tokens have an empty text.
 TokenClass class_of(std::string_view text);
 
 }  // namespace winnow::model

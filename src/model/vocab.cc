@@ -18,19 +18,19 @@ namespace winnow::model {
 
 namespace {
 
-/// Bytes of the longest piece of text that one token stands for, its name where it is a control token.
+/// Bytes of the longest token text; the name in the case of control tokens.
 std::size_t longest_piece(const llama_vocab* vocab) {
-  constexpr int kNoRoom = 0;  // then the size that is needed comes back, negative
+  constexpr int kNoRoom = 0;  // then the required size is returned, negated
   int longest = 1;
   for (Token token = 0; token < llama_vocab_n_tokens(vocab); ++token)
     longest = std::max(longest, -llama_token_to_piece(vocab, token, nullptr, kNoRoom, 0, true));
   return as_size(longest);
 }
 
-constexpr int kControl = LLAMA_TOKEN_ATTR_CONTROL | LLAMA_TOKEN_ATTR_UNKNOWN;  // which as text have no name
+constexpr int kControl = LLAMA_TOKEN_ATTR_CONTROL | LLAMA_TOKEN_ATTR_UNKNOWN;  // have no text, only a name
 
-/// Those of the tokens that libllama finds by their names which are `wanted(attributes)`, in its order: its sort puts
-/// names of one length in an order that depends on all of them.
+/// The tokens with `wanted(attributes)` that libllama recognises by name, in libllama's order, which its sort makes
+/// depend on all of them.
 template <class Wanted>
 SpecialTokens tokens_with(const llama_vocab* vocab, const Wanted& wanted) {
   std::vector<SpecialToken> out;
@@ -74,11 +74,11 @@ void add_tokens(const llama_vocab* vocab, std::string_view text, ControlTokens c
   }
 }
 
-/// Counts the bytes of a text that tokens spell. SentencePiece's sign for a space is one, also where the vocabulary
-/// lacks it and has its three bytes.
+/// Counts bytes of text spelled by tokens. SentencePiece's space sign counts as one byte, even if it is spelled as
+/// three byte tokens.
 class SpelledBytes {
  public:
-  /// Returns those up to the end of a token.
+  /// Adds a token text and returns the bytes up to its end.
   std::size_t add(std::string_view piece) {
     constexpr std::string_view kSpace = "\u2581";
     for (const char byte : piece) {
@@ -121,7 +121,7 @@ Vocab::Vocab(const ModelFile& file) : path_(file.path()) {
 
 std::vector<Token> Vocab::tokenize(std::string_view text, ControlTokens control) const {
   constexpr std::size_t kMost = std::numeric_limits<int>::max() - 8;
-  constexpr std::size_t kShort = 4096;  // libllama can split such a text itself
+  constexpr std::size_t kShort = 4096;  // short enough for libllama to split by itself
   if (text.size() > kMost)
     throw InputError(fmt::format("a text of {} bytes is too long: at most {} are tokenized", text.size(), kMost));
   std::vector<Token> out;
@@ -166,7 +166,8 @@ std::vector<Token> Vocab::tokenize(const MarkedText& text, std::span<std::size_t
 void Vocab::find_tokens(std::span<const Token> tokens, MarkedText::Stretch of, std::size_t before,
                         std::span<std::size_t> places) const {
   if (places.empty()) return;
-  std::vector<std::size_t> ends;  // bytes of the text, and SentencePiece's first space, which belongs to the first one
+  std::vector<std::size_t> ends;  // ends of tokens in bytes of the text; the first token may have SentencePiece's
+                                  // additional first space
   SpelledBytes spelled;
   for (const Token token : tokens) ends.push_back(spelled.add(piece(token)));
   const std::size_t length = of.end - of.begin;

@@ -34,8 +34,8 @@ class Vocab {
   std::vector<Token> tokenize(const MarkedText& text, std::span<std::size_t> places) const;
   /// BOS where the GGUF asks for it, else nothing.
   std::vector<Token> beginning() const;
-  /// The tokens that a prompt begins with: BOS where the GGUF asks for it, and a text in which control tokens have
-  /// their names, such as a template's. It may open with BOS itself.
+  /// Tokens that a prompt begins with: BOS if the GGUF requests it, and a text in which control tokens are recognised
+  /// by name, such as a template's. The text may begin with BOS itself.
   std::vector<Token> opening(std::string_view text) const;
   std::string piece(Token token) const;
   /// The same, but a control token gives its name.

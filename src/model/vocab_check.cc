@@ -27,7 +27,7 @@ struct Expected {
   std::uint32_t element = 0;
 };
 
-/// The types that libllama reads these keys with.
+/// Types with which libllama reads these keys.
 constexpr std::array kExpected = {
     Expected{"tokenizer.ggml.model", GGUF_TYPE_STRING},
     Expected{"tokenizer.ggml.pre", GGUF_TYPE_STRING},
@@ -75,7 +75,7 @@ void check_tokens(const std::vector<std::string_view>& tokens, const std::string
   }
 }
 
-/// Pieces of text are merged by the order of scores.
+/// Token texts are merged in the order of scores.
 void check_scores(const Value& scores, const std::string& path) {
   for (std::uint64_t i = 0; i < scores.count; ++i) {
     float score = 0;
@@ -84,7 +84,7 @@ void check_scores(const Value& scores, const std::string& path) {
   }
 }
 
-/// Vocabularies of pieces of text fall back on bytes: without them some text could not be tokenised.
+/// SentencePiece vocabularies fall back on byte tokens: without them some texts could not be tokenized.
 void check_byte_tokens(const std::vector<std::string_view>& tokens, const std::string& path) {
   const std::unordered_set<std::string_view> all(tokens.begin(), tokens.end());
   for (int byte = 0; byte < 256; ++byte) {
@@ -128,7 +128,7 @@ void VocabularyKeys::check(const std::string& path) const {
   const Value* const merges = find("tokenizer.ggml.merges");
   if (kind != "llama" && merges == nullptr)
     throw ModelError(fmt::format("{}: the vocabulary has no merges (tokenizer.ggml.merges)", path));
-  // With this tokenizer every text begins with it, whatever add_bos_token says, and it has no usual number.
+  // With this tokenizer every text begins with BOS, whatever add_bos_token says, and there is no default id.
   if (kind == "gemma4" && find("tokenizer.ggml.bos_token_id") == nullptr)
     throw ModelError(fmt::format("{}: key tokenizer.ggml.bos_token_id is missing, which a text begins with", path));
   if (merges != nullptr) check_merges(*merges, path);
@@ -148,7 +148,7 @@ void VocabularyKeys::check(const std::string& path) const {
       throw ModelError(
           fmt::format("{}: {} is {}, but there are {} tokens", path, brief(key), id, tokens->texts.size()));
   }
-  constexpr std::size_t kDefaultSpecials = 12;  // the ids that libllama takes for special tokens when no key names them
+  constexpr std::size_t kDefaultSpecials = 12;  // default ids of special tokens in libllama
   if (tokens->texts.size() < kDefaultSpecials) {
     throw ModelError(fmt::format("{}: the vocabulary has {} tokens, expected at least {}", path, tokens->texts.size(),
                                  kDefaultSpecials));

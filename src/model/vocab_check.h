@@ -8,14 +8,13 @@
 
 namespace winnow::model {
 
-/// Checks the `tokenizer.` keys for everything that libllama's vocabulary relies on.
+/// Checks the `tokenizer.` keys for everything that libllama relies on.
 class VocabularyKeys {
  public:
-  /// Throws ModelError when the key has another type than libllama reads.
-  /// `value` must outlive the object.
+  /// `value` must outlive the object. Throws ModelError if the key has another type than libllama expects.
   void add(const std::string& key, const Value& value, const std::string& path);
-  /// Throws ModelError: no tokens, repeated tokens, lists of different lengths, special tokens that are not there, an
-  /// unknown tokenizer, scores that are no numbers.
+  /// Throws ModelError for no tokens, repeated tokens, lists of different lengths, missing special tokens, an unknown
+  /// tokenizer, or scores that are not finite.
   void check(const std::string& path) const;
 
  private:

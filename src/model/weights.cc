@@ -48,7 +48,7 @@ Affine load_output(TensorLoader& loader, const Hparams& h) {
           a.output_bias ? loader.mapped_if_there("output.bias", {h.n_vocab}) : nullptr};
 }
 
-/// The table of which each layer reads its part of a row, which begins with a block of values.
+/// The table of per-layer embeddings. Each layer reads its part of a row, which begins at a block boundary.
 ggml_tensor* load_layer_embedding(TensorLoader& loader, const Hparams& h, const std::string& path) {
   if (h.n_embd_layer == 0) return nullptr;
   ggml_tensor* const table =
@@ -62,20 +62,21 @@ ggml_tensor* load_layer_embedding(TensorLoader& loader, const Hparams& h, const 
   return table;
 }
 
-/// Which block a tensor belongs to; -1: none.
+/// Block of a tensor by its name; -1: none.
 int block_of(const std::string& name) {
   int block = -1;
   return std::sscanf(name.c_str(), "blk.%d.", &block) == 1 ? block : -1;
 }
 
-/// Of a layer that reads another one's keys: the file may have its own, which nobody reads.
+/// True for unused K and V weights of a KV-sharing layer; some files contain them.
 bool is_of_unread_keys(const std::string& name, int block, const Hparams& h) {
   if (block < h.n_kv_layer || block >= h.n_layer) return false;
   const auto part = name.substr(name.find('.', name.find('.') + 1) + 1);
   return part == "attn_k.weight" || part == "attn_v.weight" || part == "attn_k_norm.weight";
 }
 
-/// A tensor that is not used would change what the network computes, except in the blocks that predict further tokens.
+/// Throws ModelError for unused tensors, which would change what the network computes, except in the blocks that
+/// predict further tokens.
 void refuse_unused(const TensorLoader& loader, const Hparams& h, const std::string& path) {
   for (const auto& name : loader.unused()) {
     const int block = block_of(name);
@@ -85,7 +86,7 @@ void refuse_unused(const TensorLoader& loader, const Hparams& h, const std::stri
   }
 }
 
-/// All but the memory of what is repacked.
+/// Places all tensors; repacked ones get no memory yet.
 void place(Weights::Impl& w, TensorLoader& loader, const ModelFile& file, const ModelOptions& options) {
   w.hparams = read_hparams(file.gguf(), file.path(), options);
   auto& h = w.hparams;
