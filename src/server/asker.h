@@ -7,13 +7,13 @@
 
 namespace winnow::server {
 
-/// Who asks, and since when.
+/// The client of a request, and the request's time.
 struct Asker {
   std::string path;
-  std::string key;       ///< empty where none is asked for
-  std::string key_name;  ///< in the log
+  std::string key;       ///< empty if no keys are needed
+  std::string key_name;  ///< for the log
   Clock::time_point arrived;
-  std::string session = {};  ///< as the header says; empty: it does not
+  std::string session = {};  ///< from the header; empty: it has none
 };
 
 }  // namespace winnow::server

@@ -27,7 +27,7 @@ namespace winnow::server {
 
 namespace {
 
-/// Facts about a request that are known before it is answered, and remembered afterwards.
+/// Facts about a request that are known before it is answered, and stored until it has finished.
 std::shared_ptr<FinishedRequest> finished_request(const AnswerPlan& plan, const std::string& key,
                                                   const Prompt& prompt) {
   auto tokens = prompt.text;
@@ -36,22 +36,23 @@ std::shared_ptr<FinishedRequest> finished_request(const AnswerPlan& plan, const 
       FinishedRequest{plan.head.id, key, plan.cost.spec, plan.cost.budget, std::move(tokens), nullptr});
 }
 
-/// Who shares texts: all with the same salt, or else all with the same key. It has one length, for it is kept as long
-/// as the text.
+/// Identifies the requests that share texts: those with the same salt, or else those with the same key. A digest, since
+/// it is stored as long as the text.
 std::string shared_by(const AnswerForm& form, const Asker& asker) {
   return digest_of(form.cache_salt ? "salt " + *form.cache_salt : "key " + asker.key);
 }
 
-/// Fields of the request that an answer has again are put into each of its events, and are kept until it has ended.
+/// Repeated fields are in each event of an answer, and stored until it has ended.
 std::size_t bytes_of_repeated(const Json& repeated) { return 2 * text_of(repeated).size(); }
 
-/// A share of a short prompt may be less than its method works with: as a stage, the prompt gets what that needs.
+/// Makes a short prompt a stage, for which a budget in percent is raised to the least that its method needs.
 void raise_share(Request& request) {
   const bool is_share = request.keep.budget && request.keep.budget->unit() == Budget::Unit::percent;
   if (is_share && request.stages.empty() && !request.prompt_logprobs) request.stages = {request.text.size()};
 }
 
-/// Throws unless a request can be a turn of a session: it asks for one answer, which is a message of its own.
+/// Throws unless a request can be a turn of a stored conversation: it asks for one answer, which is a message of its
+/// own.
 void check_turn(const AskedConversation& chat, const AnswerForm& form) {
   if (form.answers > 1)
     throw FieldError("n", fmt::format("a session goes on with one answer, and not with {}", form.answers));
@@ -86,9 +87,9 @@ struct Asking::Asked {
   std::shared_ptr<Responder> to;
   Keeping keeping;
   AnswerRequest request;
-  std::shared_ptr<SessionTurn> turn;  ///< null: it is none's
+  std::shared_ptr<SessionTurn> turn;  ///< null: not part of a stored conversation
   std::vector<AskedMessage> said;     ///< in this turn
-  Documents documents;                ///< that are asked
+  Documents documents;                ///< to ask
   chat::AnswerFormat format;          ///< of the answers to a conversation
 };
 
@@ -102,7 +103,7 @@ void Asking::ask(const Surface& surface, const Asker& asker, const std::string& 
         open(*asked);
         go_on(*asked);
       } catch (...) {
-        asked->turn.reset();  // the client may ask again as soon as it is told
+        asked->turn.reset();  // the client may send the next turn when it gets the error
         throw;
       }
     });
@@ -122,7 +123,7 @@ void Asking::open(Asked& asked) {
   asked.documents = room_.shelf->use([&](DocumentStore& store) { return open_documents(store, keeping.documents); });
 }
 
-/// One that is named twice is opened once, and none when those before it fill the context.
+/// Opens each document once, even if it is named twice, and stops when the context is full.
 Documents Asking::open_documents(DocumentStore& store, const std::vector<std::string>& names) const {
   Documents out;
   std::map<std::string_view, Documents::value_type> opened;

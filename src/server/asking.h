@@ -26,7 +26,7 @@
 
 namespace winnow::server {
 
-/// Parts of the server that requests for answers need; all outlive them.
+/// Parts of the server that requests for answers need; all outlive Asking.
 struct AskingRoom {
   std::shared_ptr<const Model> model;
   const ServerOptions& options;
@@ -39,24 +39,24 @@ struct AskingRoom {
   UnknownFields& unknown;
   FinishedRequests& finished;
   Sessions& sessions;
-  Shelf* shelf;            ///< null: there are no documents
-  Workers& store_workers;  ///< those that may wait for a store
-  /// Calls what may throw for a request; an error is its answer.
+  Shelf* shelf;            ///< null: the server has no documents
+  Workers& store_workers;  ///< workers that may block on a store
+  /// Calls a function for a request, and replies with an error if it throws.
   std::function<void(Responder&, const Asker&, const std::function<void()>&)> answer;
 };
 
-/// The way of a request for an answer from its body to the engine.
+/// Takes a request for an answer from its body to the engine.
 class Asking {
  public:
   explicit Asking(AskingRoom room) : room_(std::move(room)) {}
 
-  /// In a worker. What needs a store goes on in one of those that may wait for it. Throws ApiError and others.
+  /// Called in a worker. Work that needs a store continues in one of `store_workers`. Throws ApiError and others.
   void ask(const Surface& surface, const Asker& asker, const std::string& body, const std::shared_ptr<Responder>& to);
 
  private:
   struct Asked;
 
-  /// With its session and its documents.
+  /// Opens the request's stored conversation and documents.
   void open(Asked& asked);
   Documents open_documents(DocumentStore& store, const std::vector<std::string>& names) const;
   void go_on(Asked& asked);
@@ -64,14 +64,14 @@ class Asking {
   StagedPrompt tokens_of(Asked& asked, AskedConversation& conversation) const;
   std::vector<StagedPrompt> tokens_of(Asked& asked, const PromptsRequest& request) const;
   void put_after_documents(Asked& asked, std::vector<StagedPrompt>& prompts) const;
-  /// Cuts answers off where the context ends.
+  /// Limits the lengths of answers to the rest of the context.
   void limit_answers(Asked& asked, const std::vector<StagedPrompt>& prompts) const;
   Request request_for(const Asked& asked, StagedPrompt prompt) const;
   std::shared_ptr<AnswerListener> listener_of(Asked& asked, const AnswerPlan& plan, EngineThread::Ticket ticket,
                                               const std::shared_ptr<FinishedRequest>& finished);
-  /// Names in the log the keywords of schemas that no grammar enforces.
+  /// Logs keywords of schemas that the grammar does not enforce.
   void name_left_out(const std::set<std::string>& keywords) const;
-  /// Names in the log what of a request is not known.
+  /// Logs fields of a request that are not known.
   void name_unknown(const Asked& asked);
 
   AskingRoom room_;

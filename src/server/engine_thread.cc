@@ -23,7 +23,7 @@ namespace winnow::server {
 
 namespace {
 
-/// The engine's requests of one HTTP request.
+/// The engine's requests that belong to one HTTP request.
 struct Group {
   std::string id;
   std::shared_ptr<AnswerListener> listener;
@@ -32,7 +32,7 @@ struct Group {
   bool cancelled = false;
 };
 
-/// Throws UsageError where not even the smallest request would ever fit.
+/// Throws UsageError if even the smallest request would never fit.
 void check_memory(const Scheduler& scheduler, const SchedulerOptions& options) {
   Request smallest;
   smallest.text = {0};
@@ -46,11 +46,11 @@ void check_memory(const Scheduler& scheduler, const SchedulerOptions& options) {
                   format_bytes(options.prefix_memory)));
 }
 
-/// How long a request takes, for those that are turned away.
+/// Average time of a request, for the waiting time that refused clients are told.
 class ServiceTime {
  public:
   void add(double ms) { mean_ms_ = mean_ms_ == 0 ? ms : 0.8 * mean_ms_ + 0.2 * ms; }
-  /// Seconds until one of `waiting` requests more could begin.
+  /// Estimated seconds until one of `waiting` more requests can begin.
   int wait(std::size_t waiting, int parallel) const {
     const double seconds = mean_ms_ / 1000 * static_cast<double>(waiting) / parallel;
     return static_cast<int>(std::clamp(seconds, 1.0, 120.0));
@@ -65,7 +65,7 @@ std::shared_ptr<const KeptPositions> kept_of(const Cache& cache) {
   return std::make_shared<const KeptPositions>(cache.kept(), cache.stats().tokens_seen);
 }
 
-/// Tokens of a prompt, with those that its cache has seen.
+/// Number of tokens of a prompt, including those already in its cache.
 std::size_t tokens_of(const Request& request) {
   const int seen = request.cache ? request.cache->stats().tokens_seen : 0;
   return as_size(seen) + request.text.size() + request.question.size();
@@ -78,7 +78,7 @@ struct EngineThread::Impl {
 
   void run(const std::shared_ptr<const Model>& model, const SessionOptions& options, std::promise<int> ready);
   void work();
-  /// Waits for mail unless there is work; returns what has come.
+  /// Waits for mail unless the thread is busy; returns the mail.
   std::vector<std::function<void()>> take_mail(bool is_busy);
   void post(std::function<void()> mail);
 
@@ -86,7 +86,7 @@ struct EngineThread::Impl {
            const std::shared_ptr<AnswerListener>& listener);
   void add_all(Group& group, Ticket ticket, std::vector<Request> requests);
   void cancel(Ticket ticket);
-  /// Takes back what was added.
+  /// Removes the requests of a group that were added.
   void withdraw(Group& group);
   void check_room(const std::vector<Request>& more) const;
   void check_queue(const std::vector<Request>& more) const;
@@ -109,12 +109,12 @@ struct EngineThread::Impl {
   mutable std::mutex load_mutex;
   EngineLoad load;
 
-  // The rest is the thread's own.
+  // Only the thread itself uses the members below.
   Scheduler* scheduler = nullptr;
   std::map<Ticket, Group> groups;
-  std::map<Scheduler::Id, EngineState> known;  ///< what the scheduler does not know of its requests
+  std::map<Scheduler::Id, EngineState> known;  ///< the server's facts about requests
   ServiceTime service;
-  bool ending = false;  ///< requests are ended because the server ends
+  bool ending = false;  ///< the server is shutting down and ends its requests
 };
 
 void EngineThread::Impl::run(const std::shared_ptr<const Model>& model, const SessionOptions& options,
@@ -172,7 +172,7 @@ void EngineThread::Impl::check_room(const std::vector<Request>& more) const {
   if (limits.waiting_tokens) check_queue(more);
 }
 
-/// A request that comes when nothing waits may be of any length: it would never get in otherwise.
+/// Admits a request of any length if none waits; otherwise it could never run.
 void EngineThread::Impl::check_queue(const std::vector<Request>& more) const {
   std::size_t waiting = 0;
   std::size_t tokens = 0;
@@ -244,7 +244,7 @@ void EngineThread::Impl::ended(Ticket ticket, std::size_t prompt, RequestEnd end
       std::make_shared<PromptEnd>(PromptEnd{std::move(end.answers), std::move(end.prompt_logprobs), end.cached_tokens,
                                             max_tokens, end.error, end.queue_ms, end.read_ms, end.answer_ms});
   const auto tell = group.cancelled ? &AnswerListener::cancelled : &AnswerListener::ended;
-  publish();  // first: who has the end of an answer does not find its request any more
+  publish();  // first, so that a client that got the end of its answer no longer finds its request
   to_http([listener = group.listener, tell, prompt, told] { ((*listener).*tell)(prompt, std::move(*told)); });
   if (++group.ended == group.requests.size()) groups.erase(found);
 }

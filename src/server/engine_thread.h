@@ -18,19 +18,19 @@
 
 namespace winnow::server {
 
-/// How a prompt and its answers have ended.
+/// The end of a prompt and its answers.
 struct PromptEnd {
-  std::vector<Generation> answers;              ///< as far as they have come
-  std::vector<GeneratedToken> prompt_logprobs;  ///< of the prompt's tokens from the second on, where asked for
-  int cached_tokens = 0;                        ///< of the prompt, that were not read because they were stored
-  int max_tokens = 0;                           ///< of each answer, as far as the memory holds them
-  std::exception_ptr error;                     ///< null: none
+  std::vector<Generation> answers;              ///< complete, or up to the end of the request
+  std::vector<GeneratedToken> prompt_logprobs;  ///< of the prompt's tokens from the second on, if requested
+  int cached_tokens = 0;                        ///< tokens of the prompt that were not read because they were stored
+  int max_tokens = 0;                           ///< longest answer that the memory holds
+  std::exception_ptr error;                     ///< null: no error
   double queue_ms = 0;
   double read_ms = 0;
   double answer_ms = 0;
 };
 
-/// Hears of the prompts that one HTTP request has asked for, by their index. Called in the thread for HTTP.
+/// Receives the events of the prompts of one HTTP request, by their index. Called in the HTTP thread.
 class AnswerListener {
  public:
   AnswerListener() = default;
@@ -38,15 +38,15 @@ class AnswerListener {
   AnswerListener& operator=(const AnswerListener&) = delete;
   virtual ~AnswerListener() = default;
 
-  /// All prompts wait for their turn, or none does: then nothing else is called.
+  /// All prompts are queued. If one cannot be, refused() is called instead, and nothing else.
   virtual void accepted() = 0;
   virtual void refused(std::exception_ptr why) = 0;
-  /// A text has been read and compressed. The positions are those of the first prompt; null for the others, and where
-  /// the method has no budget.
+  /// A text has been read and compressed. `kept` is null for all prompts but the first, and for methods without a
+  /// budget.
   virtual void read(std::size_t prompt, const CacheStats& stats, std::shared_ptr<const KeptPositions> kept) = 0;
   virtual void token(std::size_t prompt, int answer, const GeneratedToken& token, const std::string& text) = 0;
   virtual void ended(std::size_t prompt, PromptEnd end) = 0;
-  /// The same, after cancel(): nobody waits for it any more. Those who override it may keep the end.
+  /// In place of ended() after cancel(): no client waits for the end. Implementations may record it.
   virtual void cancelled(std::size_t /*prompt*/, PromptEnd /*end*/) {}  // NOLINT(performance-unnecessary-value-param)
 };
 
@@ -61,19 +61,19 @@ class QueueFull : public Error {
   int retry_after_;
 };
 
-/// The server ends.
+/// The server is shutting down.
 class ShuttingDown : public Error {
  public:
   ShuttingDown() : Error("the server is shutting down: try again later") {}
 };
 
-/// A prompt as it is now, with what the scheduler does not know of it.
+/// The state of a prompt, with the server's facts about it.
 struct EngineState {
   RequestState state;
-  std::string request;  ///< the id that its client knows
+  std::string request;  ///< the id that the client knows
   std::string spec;
   std::string budget;  ///< empty: none
-  int max_tokens = 0;  ///< of each answer
+  int max_tokens = 0;  ///< longest answer
 };
 
 /// State and counters of the engine.
@@ -86,9 +86,9 @@ struct EngineLoad {
 
 struct EngineLimits {
   SchedulerOptions scheduler;
-  int waiting = 64;                           ///< prompts that may wait besides those that are read or answered
-  std::optional<std::size_t> waiting_tokens;  ///< that prompts which wait may have together; none: any number
-  /// Bytes of what requests bring, besides those of the scheduler.
+  int waiting = 64;                           ///< most prompts that may wait besides those that are read or answered
+  std::optional<std::size_t> waiting_tokens;  ///< most tokens of all waiting prompts together; none: no limit
+  /// Bytes for requests' own data, besides the scheduler's memory.
   std::size_t request_memory = std::numeric_limits<std::size_t>::max();
 };
 
@@ -97,32 +97,32 @@ class EngineThread {
  public:
   using Ticket = std::uint64_t;
 
-  /// Throws UsageError for options that cannot be. Listeners are called through `to_http`.
+  /// Throws UsageError for invalid options. Listeners are called through `to_http`.
   EngineThread(std::shared_ptr<const Model> model, const SessionOptions& session, const EngineLimits& limits,
                Post to_http);
-  /// Ends at once whatever still runs.
+  /// Ends all requests at once.
   ~EngineThread();
 
-  /// A new name for what one HTTP request asks for.
+  /// A new identifier for one HTTP request.
   Ticket new_ticket();
-  /// Adds requests under the id that their client knows. Events that the requests bring are replaced.
+  /// Adds requests under the id that their client knows. Replaces the requests' events.
   void add(Ticket ticket, std::vector<Request> requests, std::string id, std::shared_ptr<AnswerListener> listener);
-  /// Drops what is left of it; its listener hears only of the ends of its prompts.
+  /// Ends the remaining prompts; from then on, the listener only gets their cancelled() events.
   void cancel(Ticket ticket);
 
-  /// Tells that something happened for which a request waits.
+  /// Wakes the scheduler: something that a request waits for has happened.
   void wake();
 
-  /// Requests that come from now on are refused.
+  /// Refuses new requests from now on.
   void close();
-  /// Ends all requests, which hear of ShuttingDown.
+  /// Ends all requests with ShuttingDown.
   void end_all();
-  /// Has the thread end what it does, and does not wait for it.
+  /// Tells the thread to stop, without waiting.
   void request_stop();
-  /// Ends the thread; listeners hear nothing any more.
+  /// Stops the thread; listeners get no more events.
   void stop();
 
-  /// As it was after the last step.
+  /// The state after the last step.
   EngineLoad load() const;
   std::vector<EngineState> states() const { return load().states; }
   int threads() const;

@@ -8,7 +8,7 @@ namespace winnow::server {
 
 namespace {
 
-/// Puts `by` for all places of `part`, which is not empty.
+/// Replaces all occurrences of `part`, which is not empty, by `by`.
 std::string with_replaced(std::string text, const std::string& part, const std::string& by) {
   for (auto at = text.find(part); at != std::string::npos; at = text.find(part, at + by.size()))
     text.replace(at, part.size(), by);

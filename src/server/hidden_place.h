@@ -10,15 +10,15 @@
 
 namespace winnow::server {
 
-/// Where a store is, a folder or an address, which is not told to clients.
+/// A store's location (a folder or an address), which clients must not see.
 class HiddenPlace {
  public:
   explicit HiddenPlace(std::string place) : place_(std::move(place)) {}
 
-  /// A sentence without the place. Where it had it, the log gets it as it was.
+  /// Removes the location from a sentence. Logs the original sentence if it contained the location.
   std::string without(const std::string& sentence) const;
 
-  /// Returns what `use` returns. Errors that name the place are thrown on without it, as the same kind.
+  /// Returns the result of `use`. Removes the location from its errors, and throws them on as the same type.
   template <class Use>
   auto use(const Use& use) const {
     try {

@@ -10,7 +10,7 @@ namespace winnow::server {
 
 namespace {
 
-/// `127.0.0.1` or `[::1]`. A zone (`fe80::1%eth0`) is not sent by browsers.
+/// True for `127.0.0.1` or `[::1]`. Browsers do not send zones (`fe80::1%eth0`).
 bool is_address(const std::string& host) {
   in6_addr place{};
   if (host.starts_with('[') && host.ends_with(']'))
@@ -31,7 +31,7 @@ std::string host_of(std::string_view header) {
 Hosts::Hosts(std::vector<std::string> names) : names_(std::move(names)) {
   names_.emplace_back("localhost");
   for (auto& name : names_) name = host_of(name);
-  std::erase(names_, "");  // `::`, which is an address
+  std::erase(names_, "");  // from `::`, which is an address
 }
 
 bool Hosts::allow(const HttpHead& head) const {

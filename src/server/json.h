@@ -5,8 +5,8 @@
 
 namespace winnow::server {
 
-/// Members keep their order: that of a schema's properties is the order in which an answer has them. Finding a member
-/// takes time by their number, which field_limits() bounds.
+/// Ordered, since the order of a schema's properties is the order in which an answer has them. Finding a member takes
+/// linear time; field_limits() bounds the number of members.
 using Json = nlohmann::ordered_json;
 
 }  // namespace winnow::server

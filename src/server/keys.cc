@@ -8,7 +8,7 @@ namespace winnow::server {
 
 namespace {
 
-/// Looks at all bytes, wherever the first difference is.
+/// Compares all bytes, wherever the first difference is.
 bool is_same(std::string_view a, std::string_view b) {
   if (a.size() != b.size()) return false;
   volatile unsigned difference = 0;
@@ -17,13 +17,13 @@ bool is_same(std::string_view a, std::string_view b) {
   return difference == 0;
 }
 
-/// The key that a request has; empty when there is none.
+/// The key in a request, or "".
 std::string_view key_of(const HttpHead& head) {
   constexpr std::string_view kBearer = "bearer ";
   const std::string_view field = head.header("authorization");
   if (field.size() < kBearer.size()) return head.header("x-api-key");
   for (std::size_t i = 0; i < kBearer.size(); ++i) {
-    if ((field[i] | 0x20) != kBearer[i]) return head.header("x-api-key");  // letters become lower case
+    if ((field[i] | 0x20) != kBearer[i]) return head.header("x-api-key");  // the bit converts to lower case
   }
   return field.substr(kBearer.size());
 }

@@ -9,21 +9,21 @@
 namespace winnow::server {
 
 struct ApiKey {
-  std::string name;  ///< what logs call it
+  std::string name;  ///< shown in logs
   std::string key;
 };
 
-/// Who may use the server.
+/// API keys that may use the server.
 class Keys {
  public:
   explicit Keys(std::vector<ApiKey> keys) : keys_(std::move(keys)) {}
 
-  /// Whether a request has one of the keys (`Authorization: Bearer KEY` or `X-Api-Key: KEY`), or none is asked for. The
-  /// time that it takes tells nothing about the keys but their lengths.
+  /// True if a request has one of the keys (`Authorization: Bearer KEY` or `X-Api-Key: KEY`), or if no keys are needed.
+  /// Its timing reveals only the keys' lengths.
   bool allow(const HttpHead& head) const { return keys_.empty() || find(head) != nullptr; }
-  /// The key of a request; empty where none is asked for.
+  /// The key of a request; "" if no keys are needed.
   std::string owner_of(const HttpHead& head) const;
-  /// The name of a request's key; empty where it has none that is known.
+  /// The name of a request's key; "" if it has no known key.
   std::string name_of(const HttpHead& head) const;
 
  private:

@@ -8,7 +8,7 @@ namespace winnow::server {
 
 namespace {
 
-/// `http://localhost:3000` and the like.
+/// True for `http://localhost:3000` and the like.
 bool is_local(std::string_view origin) {
   constexpr std::array<std::string_view, 3> kHosts{"localhost", "127.0.0.1", "[::1]"};
   const auto begin = origin.find("://");

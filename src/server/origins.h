@@ -9,18 +9,18 @@
 
 namespace winnow::server {
 
-/// Which web pages may use the server (CORS): those of this machine, those that it serves itself, and a list. REQUIRES:
-/// the requests call it by a name that it has (Hosts).
+/// Web pages that may use the server (CORS): those of this machine, the server's own, and a list. REQUIRES: requests
+/// name the server by an allowed name (Hosts).
 class Origins {
  public:
   explicit Origins(std::vector<std::string> origins) : origins_(std::move(origins)) {}
 
-  /// Whether a request comes from no page, or from one that may.
+  /// True if a request comes from no page, or from an allowed one.
   bool allow(const HttpHead& head) const;
-  /// Headers that tell the browser so.
+  /// Headers that tell the browser that the page is allowed.
   std::vector<Header> headers_for(const HttpHead& head) const;
-  /// The answer to a browser that asks first (OPTIONS) for a page that may. The page may send any header: SDKs have
-  /// many of their own, and none of them gives it more than it may do already.
+  /// The reply to a preflight request (OPTIONS) for an allowed page. It allows any header: SDKs have many of their own,
+  /// and none gives a page more rights.
   static HttpReply preflight(const HttpHead& head);
 
  private:

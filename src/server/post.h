@@ -5,7 +5,7 @@
 
 namespace winnow::server {
 
-/// Has a function called by another thread, soon.
+/// Runs a function soon in another thread.
 using Post = std::function<void(std::function<void()>)>;
 
 }  // namespace winnow::server

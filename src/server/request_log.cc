@@ -16,7 +16,7 @@ namespace winnow::server {
 
 namespace {
 
-constexpr std::size_t kMostLines = 8192;  ///< that may wait for a slow reader
+constexpr std::size_t kMostLines = 8192;  ///< most lines that may wait for a slow reader
 
 Json rounded_ms(double ms) { return static_cast<double>(static_cast<std::int64_t>(ms * 1000)) / 1000; }
 
@@ -68,7 +68,7 @@ struct RequestLog::Impl {
 
   RequestLogging format;
   std::shared_ptr<spdlog::async_logger> logger;
-  std::shared_ptr<spdlog::details::thread_pool> thread;  ///< ends first: it writes by the logger
+  std::shared_ptr<spdlog::details::thread_pool> thread;  ///< destroyed first, since it uses the logger
 };
 
 RequestLog::RequestLog(RequestLogging format)

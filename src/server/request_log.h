@@ -9,20 +9,20 @@
 
 namespace winnow::server {
 
-/// Facts about a request that has ended.
+/// Facts about a finished request.
 struct RequestRecord {
   std::string path = {};
-  std::string id = {};      ///< that its client knows; empty: it was refused before it had one
-  std::string key = {};     ///< the name of the key, never the key; empty: none is asked for
+  std::string id = {};      ///< known to the client; empty: refused before it had one
+  std::string key = {};     ///< name of the key, never the key itself; empty: none is needed
   AnswerCost cost = {};     ///< as far as it came
-  std::string finish = {};  ///< the reasons of its answers: stop, length, abort, error; empty: it was refused
+  std::string finish = {};  ///< the reasons of its answers: stop, length, abort, error; empty: refused
   int status = 200;
-  std::string reason = {};   ///< of a refusal or an error: its code or type
-  std::string message = {};  ///< of an error that has ended it
+  std::string reason = {};   ///< code or type of a refusal or an error
+  std::string message = {};  ///< of the error that ended it
 };
 
-/// Writes a line to stderr for each request that has ended. Any thread may call. Nobody waits for a reader of stderr:
-/// when too many lines wait for one, the oldest are dropped.
+/// Writes a line to stderr for each finished request. Thread-safe. Never blocks on stderr: if too many lines wait, it
+/// drops the oldest.
 class RequestLog {
  public:
   explicit RequestLog(RequestLogging format);
@@ -32,7 +32,7 @@ class RequestLog {
 
  private:
   struct Impl;
-  std::unique_ptr<Impl> impl_;  ///< null: nothing is written
+  std::unique_ptr<Impl> impl_;  ///< null: logging is off
 };
 
 }  // namespace winnow::server

@@ -15,14 +15,14 @@ namespace winnow::server {
 
 namespace {
 
-/// A value of an object: a node of a map and a name, again where the order of members matters, and among the names that
-/// must not come twice.
+/// Bytes of an object's value: a node of a map and a name, another one for the order of members, and an entry for
+/// detecting duplicates.
 constexpr std::size_t kValueBytes = 320;
-/// Texts of a body: as they came, with room to grow, as parts of messages, and put together.
+/// Copies of a body's texts: as received, with spare capacity, as parts of messages, and joined.
 constexpr std::size_t kTextCopies = 4;
-/// Tokens of a prompt: in the request, and remembered for what was kept of them.
+/// Copies of a prompt's tokens: in the request, and stored with its kept positions.
 constexpr std::size_t kTokenCopies = 3;
-/// Bytes that each answer has of its own: a sampler, a filter of stops, what has been told of it.
+/// Bytes of each answer: a sampler, a filter of stop texts, and what has been sent.
 constexpr std::size_t kAnswerBytes = 4096;
 
 }  // namespace
@@ -60,7 +60,7 @@ std::shared_ptr<Responder> holding(std::shared_ptr<RequestShare> share, std::sha
 }
 
 std::size_t bytes_of_tokenizing(std::size_t text_bytes) {
-  constexpr std::size_t kPerByte = 112;  // libllama's peak for 2 MiB of spaces; for prose it is 34
+  constexpr std::size_t kPerByte = 112;  // libllama's peak for 2 MiB of spaces; 34 for prose
   return kPerByte * text_bytes;
 }
 

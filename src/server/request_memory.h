@@ -13,8 +13,8 @@
 
 namespace winnow::server {
 
-/// Counts the bytes of what requests bring: the values of their bodies, texts, tokens and settings. The caches that
-/// they need are promised by the scheduler. Thread-safe.
+/// Counts the bytes of requests' own data: values of their bodies, texts, tokens and settings. The scheduler promises
+/// the memory of their caches. Thread-safe.
 class RequestMemory {
  public:
   explicit RequestMemory(std::size_t most) : most_(most) {}
@@ -29,7 +29,7 @@ class RequestMemory {
   std::atomic<std::size_t> held_{0};
 };
 
-/// The bytes that one request holds, until the share is gone.
+/// The bytes that one request holds during the share's lifetime.
 class RequestShare {
  public:
   explicit RequestShare(std::shared_ptr<RequestMemory> memory) : memory_(std::move(memory)) {}
@@ -37,8 +37,8 @@ class RequestShare {
   RequestShare& operator=(const RequestShare&) = delete;
   ~RequestShare() { memory_->held_ -= bytes_; }
 
-  /// Holds so many bytes from now on, in the place of those before. Throws ApiError (413) for more than all requests
-  /// together may have, QueueFull where others hold the rest.
+  /// Holds `bytes` from now on, in place of the previous number. Throws ApiError (413) if that exceeds the limit of all
+  /// requests together, QueueFull if other requests hold the rest.
   void hold(std::size_t bytes);
   void also_hold(std::size_t bytes) { hold(bytes_ + bytes); }
 
@@ -47,16 +47,16 @@ class RequestShare {
   std::size_t bytes_ = 0;
 };
 
-/// parse_body(), when the share holds what the body's values and texts take at most.
+/// Calls parse_body() after the share holds the most that the body's values and texts can take.
 Json parse_counted(const std::string& body, RequestShare& share);
-/// A way to the client that holds a share for as long as anybody may answer.
+/// A responder that keeps a share alive.
 std::shared_ptr<Responder> holding(std::shared_ptr<RequestShare> share, std::shared_ptr<Responder> to);
 
-/// Bytes that making tokens of a text takes at most.
+/// The most bytes that tokenizing a text takes.
 std::size_t bytes_of_tokenizing(std::size_t text_bytes);
-/// Bytes of the tokens of a prompt, with all that remember them.
+/// Bytes of all copies of a prompt's tokens.
 std::size_t bytes_of_tokens(std::size_t tokens);
-/// Bytes that a request holds until it has ended, besides what the scheduler promises.
+/// Bytes that a request holds until its end, besides those that the scheduler promises.
 std::size_t bytes_of(const Request& request);
 
 }  // namespace winnow::server

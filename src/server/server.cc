@@ -21,7 +21,7 @@ namespace {
 namespace net = boost::asio;
 using boost::system::error_code;
 
-/// The thread for HTTP, and what belongs to it.
+/// Owns the HTTP thread and everything that it uses.
 class Server {
  public:
   Server(std::shared_ptr<const Model> model, const SessionOptions& session, const ServerOptions& options)
@@ -45,7 +45,7 @@ class Server {
                  options_.host);
     on_listening(listener_.address());
     context_.run();
-    engine_.stop();  // before the context ends, to which they post
+    engine_.stop();  // before the context, to which they post
     site_.stop();
     return ending_;
   }
@@ -70,7 +70,7 @@ class Server {
     wait_until_drained();
   }
 
-  /// Looks now and then whether all requests have been answered.
+  /// Polls until all requests have been answered.
   void wait_until_drained() {
     if (site_.active() == 0) return context_.stop();
     const auto time = Clock::now() - *draining_since_;
@@ -83,7 +83,7 @@ class Server {
   }
 
   static constexpr std::chrono::milliseconds kTick{20};
-  static constexpr std::chrono::seconds kLastWords{5};  ///< for the errors to reach the clients
+  static constexpr std::chrono::seconds kLastWords{5};  ///< time for errors to reach the clients
 
   const ServerOptions& options_;
   EngineThread engine_;

@@ -7,17 +7,17 @@
 
 namespace winnow::server {
 
-/// Actions of SIGINT and SIGTERM. All are called by a thread that does nothing else.
+/// Actions for SIGINT and SIGTERM, called by a thread that does nothing else.
 struct SignalActions {
   std::function<void()> drain;    ///< at the first signal
   std::function<void()> stop;     ///< at the second one
-  std::function<void()> give_up;  ///< at the third one, or when the process is still there some time after stop()
+  std::function<void()> give_up;  ///< at the third one, or if the process still runs some time after stop()
 };
 
-/// Waits for SIGINT and SIGTERM while it lives, in a thread of its own: they are heard whatever the other threads do.
+/// Waits for SIGINT and SIGTERM during its lifetime, in its own thread, so that no other thread can block them.
 class Signals {
  public:
-  /// For what stop() has stopped to come to its end.
+  /// Time between stop() and give_up().
   static constexpr std::chrono::seconds kPatience{2};
 
   explicit Signals(SignalActions actions);

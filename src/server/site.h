@@ -32,10 +32,10 @@
 
 namespace winnow::server {
 
-/// The routes of the server, and what they do. It outlives the connections, and the engine outlives it.
+/// The routes of the server and their handlers. It outlives the connections, and the engine outlives it.
 class Site : public HttpHandler {
  public:
-  /// `to_http` does something in the thread for HTTP. Throws InputError for sessions that cannot be kept.
+  /// `to_http` runs an action in the HTTP thread. Throws InputError if conversations cannot be stored.
   Site(std::shared_ptr<const Model> model, const ServerOptions& options, EngineThread& engine, Post to_http);
 
   std::vector<Header> headers_for(const HttpHead& head) const override {
@@ -47,17 +47,17 @@ class Site : public HttpHandler {
   void finished() override { --active_; }
   HttpReply refusal(int status, const std::string& sentence, const std::string& path) const override;
 
-  /// No requests are taken any more.
+  /// Refuses requests from now on.
   void drain() { health_ = Health::draining; }
-  /// Has the workers end what they do, and does not wait for it. Any thread may call.
+  /// Tells the workers to stop, without waiting. Thread-safe.
   void request_stop();
-  /// Ends the workers: from now on only the thread for HTTP is at work.
+  /// Stops the workers: from now on only the HTTP thread runs.
   void stop();
-  /// Requests that are being answered.
+  /// Number of requests that are being answered.
   int active() const { return active_; }
 
  private:
-  /// Adds the routes that tell of the server and its model.
+  /// Adds the routes for the server and its model.
   void add_about();
   void add_now(const std::string& path, Access access, const std::function<HttpReply(const HttpHead&)>& reply);
   void add_text_route(const std::string& path, TextRoute route);
@@ -67,9 +67,9 @@ class Site : public HttpHandler {
   void add_embeddings();
 
   Asker asker_of(const HttpHead& head) const;
-  /// A refusal that is counted and logged.
+  /// Counts and logs a refusal, and returns its reply.
   HttpReply refused(const std::exception_ptr& why, const Asker& asker) const;
-  /// Calls what may throw for a request, in a worker. An error is its answer.
+  /// Calls `work` in a worker, and replies with an error if it throws.
   void answer(Responder& to, const Asker& asker, const std::function<void()>& work) const;
   ServedModel served_;
   const ServerOptions& options_;
@@ -81,7 +81,7 @@ class Site : public HttpHandler {
   Router router_;
   Sessions sessions_;
   std::shared_ptr<RequestMemory> memory_;
-  FinishedRequests finished_;  ///< used by the thread for HTTP alone
+  FinishedRequests finished_;  ///< used by the HTTP thread only
   const std::unique_ptr<Metrics> metrics_;
   const std::unique_ptr<RequestLog> log_;
   Health health_ = Health::ok;
@@ -90,8 +90,8 @@ class Site : public HttpHandler {
   UnknownFields unknown_;
   std::optional<Asking> asking_;
   std::optional<EmbeddingRoutes> embeddings_;
-  Workers store_workers_;  ///< of their own: others do not wait for a store
-  Workers workers_;        ///< the first to end: what they do uses all the rest
+  Workers store_workers_;  ///< separate, so that other requests do not wait for a store
+  Workers workers_;        ///< destroyed first: its work uses all other members
 };
 
 }  // namespace winnow::server

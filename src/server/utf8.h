@@ -6,13 +6,13 @@
 
 namespace winnow::server {
 
-/// Takes from `held` all bytes but the beginning of a character whose other bytes may still come.
+/// Removes and returns all bytes of `held` but an incomplete character at its end.
 std::string take_whole_characters(std::string& held);
 
-/// Whether all of a text is whole characters.
+/// True if a text consists of whole characters.
 bool is_utf8(std::string_view text);
 
-/// Characters of a text; bytes that are no UTF-8 count as well as they can.
+/// Number of characters of a text, with an approximate count for invalid UTF-8.
 std::size_t count_characters(std::string_view text);
 
 }  // namespace winnow::server

@@ -15,7 +15,7 @@ namespace winnow::server {
 
 namespace net = boost::asio;
 
-/// Not asio's own pool: its constructor waits for ever for the threads that it has made when another one cannot be.
+/// Replaces asio's pool, whose constructor never returns if one of its threads cannot be started.
 struct Workers::Pool {
   ~Pool() { stop(); }
   void stop() {

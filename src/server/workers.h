@@ -7,16 +7,16 @@
 
 namespace winnow::server {
 
-/// A few threads for what takes longer than a moment and is not the model's: JSON, tokens, templates.
+/// A few threads for slow work that is not the model's: JSON, tokens, templates.
 class Workers {
  public:
-  /// Throws MemoryError where they cannot be started.
+  /// Throws MemoryError if the threads cannot be started.
   explicit Workers(int threads);
   ~Workers();
 
-  /// Has what has begun end where it looks for that (StopScope).
+  /// Asks the running actions to stop, where they check for it (StopScope).
   void request_stop() { stop_.request_stop(); }
-  /// The same, and waits for its end; the rest is dropped.
+  /// The same, and waits for their end; drops the other actions.
   void stop();
 
   void post(std::function<void()> action);

@@ -91,7 +91,7 @@ void Answering::end_choice(Choice& c, const Generation& generation, AnswerEnd en
   writer_->ended(c.index, end, plan_.cost);
 }
 
-/// The tokens of an answer include the one that has completed a stop text, its text does not.
+/// The answer's tokens include the one that completed the stop text; its text does not.
 std::string Answering::stop_of(const Generation& generation) const {
   if (generation.finish != FinishReason::stop || plan_.stops.empty()) return {};
   std::string all;

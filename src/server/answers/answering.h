@@ -17,17 +17,18 @@ namespace winnow::server {
 /// Makes one reader for each answer.
 using MakeReader = std::function<std::unique_ptr<AnswerReader>()>;
 
-/// Turns what the engine tells into the events of answers: pieces as their tokens come if the request wants a stream,
-/// else one piece for each answer when it has ended. All in the thread for HTTP.
+/// Turns the engine's events into deltas of answers: for a stream, as tokens arrive; otherwise one delta for each
+/// answer at its end. Runs in the HTTP thread.
 class Answering : public AnswerListener {
  public:
   Answering(std::shared_ptr<const Model> model, AnswerPlan plan, const MakeReader& make_reader,
             std::shared_ptr<AnswerWriter> writer);
 
-  /// Takes the call that ends the other prompts of the request when one has failed.
+  /// Sets the call that ends the other prompts of the request if one fails.
   void on_failure(std::function<void()> cancel) { cancel_ = std::move(cancel); }
 
-  /// Hears what was kept of the first prompt, just before the end of the answer is told.
+  /// Sets the call that gets the first prompt's kept positions, just before the writer is told that the request has
+  /// finished.
   void on_finish(std::function<void(std::shared_ptr<const KeptPositions>)> remember) {
     remember_ = std::move(remember);
   }
@@ -39,24 +40,24 @@ class Answering : public AnswerListener {
   void ended(std::size_t prompt, PromptEnd end) override;
 
  private:
-  /// An answer as far as it has come.
+  /// State of one answer.
   struct Choice {
     int index = 0;
     std::unique_ptr<AnswerReader> reader;
-    std::string held = {};                    ///< bytes that the reader has not got yet
+    std::string held = {};                    ///< bytes not yet passed to the reader
     std::size_t received = 0;                 ///< bytes
-    std::vector<GeneratedToken> unsent = {};  ///< whose log probabilities are not told yet
+    std::vector<GeneratedToken> unsent = {};  ///< tokens with log probabilities not yet sent
     std::size_t reported = 0;                 ///< tokens with log probabilities
-    int tokens = 0;                           ///< that the cost counts
+    int tokens = 0;                           ///< number counted in the cost
     bool has_called = false;
   };
 
   Choice& choice(std::size_t prompt, int answer);
   bool is_all_ended() const { return ended_ == plan_.prompt_tokens.size(); }
-  /// Tells a piece, with the log probabilities that wait for one.
+  /// Sends a delta, with the pending log probabilities.
   void tell(Choice& choice, AnswerPiece piece);
   void end_choice(Choice& choice, const Generation& generation, AnswerEnd end);
-  /// The stop text that has ended an answer; empty: none has.
+  /// The stop text that ended an answer, or "".
   std::string stop_of(const Generation& generation) const;
 
   std::shared_ptr<const Model> model_;
@@ -64,9 +65,9 @@ class Answering : public AnswerListener {
   std::shared_ptr<AnswerWriter> writer_;
   std::function<void()> cancel_;
   std::function<void(std::shared_ptr<const KeptPositions>)> remember_;
-  std::shared_ptr<const KeptPositions> kept_;  ///< of the first prompt; null: not known
+  std::shared_ptr<const KeptPositions> kept_;  ///< of the first prompt; null: unknown
   std::vector<Choice> choices_;
-  std::size_t ended_ = 0;  ///< prompts
+  std::size_t ended_ = 0;  ///< number of prompts
   bool failed_ = false;
 };
 

@@ -62,7 +62,7 @@ void choose_tools(AskedConversation& asked) {
   if (kind == Kind::none) tools.clear();
   if (kind == Kind::named) {
     std::erase_if(tools, [&wanted = name](const chat::Tool& tool) { return tool.name != wanted; });
-    may_be_several = false;  // who names a function asks for one call
+    may_be_several = false;  // naming a function asks for one call
   }
   if (!tools.empty() || kind == Kind::automatic || kind == Kind::none) return;
   throw FieldError(path, has_tools ? fmt::format("{} is {}, which is not in tools", path, name)

@@ -14,69 +14,69 @@
 
 namespace winnow::server {
 
-/// A message as a client has sent it.
+/// A message as the client sent it.
 struct AskedMessage {
   Message said;
-  std::size_t question = 0;  ///< where the last part of the content begins, in bytes
+  std::size_t question = 0;  ///< offset in bytes of the content's last part
 };
 
-/// Whether the model calls its tools.
+/// Whether and which tools the model calls.
 struct AskedToolChoice {
   enum class Kind : std::uint8_t { automatic, none, required, named };
   Kind kind = Kind::automatic;
-  std::string name = {};       ///< of the tool that is called
-  bool may_be_several = true;  ///< calls in one answer
+  std::string name = {};       ///< of the tool to call
+  bool may_be_several = true;  ///< an answer may have several calls
   std::string path = "tool_choice";
 };
 
-/// How the model thinks before it answers, as far as its template knows of it.
+/// How the model thinks before it answers, as far as its chat template supports it.
 struct AskedThinking {
   chat::Thinking wanted = chat::Thinking::on;
-  std::optional<int> budget = {};  ///< tokens; none: as many as come
+  std::optional<int> budget = {};  ///< most tokens; none: no limit
   chat::Reasoning reasoning = chat::Reasoning::apart;
 };
 
-/// The form of JSON that an answer has.
+/// The JSON format of an answer.
 struct AskedFormat {
   std::string schema = {};  ///< a JSON Schema; empty: the answer is a text
-  std::string path = {};    ///< of the schema, for errors
+  std::string path = {};    ///< path of the schema's field, for errors
 };
 
-/// A conversation that is to be answered.
+/// A conversation to be answered.
 struct AskedConversation {
   std::vector<AskedMessage> messages = {};
   std::vector<chat::Tool> tools = {};
   AskedToolChoice choice = {};
   AskedThinking thinking = {};
   AskedFormat format = {};
-  std::map<std::string, std::string> variables = {};  ///< of the template: JSON by name
+  std::map<std::string, std::string> variables = {};  ///< variables of the chat template: JSON by name
   chat::Ending ending = chat::Ending::answer;
-  const char* field = "messages";          ///< that has it, for errors
-  std::vector<std::string> left_out = {};  ///< sentences about what of the request is not there, for the log
+  const char* field = "messages";          ///< name of the messages' field, for errors
+  std::vector<std::string> left_out = {};  ///< sentences about ignored parts of the request, for the log
 
   /// Bytes of all texts.
   std::size_t size() const;
 };
 
-/// Takes a word for how much the model thinks, which is its template's; `none` is not to think.
+/// Sets the effort of reasoning, a word of the chat template; `none` turns thinking off.
 void ask_for_effort(const std::optional<std::string>& effort, AskedConversation& asked);
 
-/// The most tokens of thinking by the names that llama.cpp's and vLLM's servers have for it; none: as many as come.
+/// The most tokens of thinking, by the field names of llama.cpp's and vLLM's servers; none: no limit.
 std::optional<int> read_thinking_budget(Fields& fields);
 
-/// Leaves the tools that may be called. Throws FieldError for a choice that they do not allow.
+/// Removes the tools that may not be called. Throws FieldError for a choice that the tools do not allow.
 void choose_tools(AskedConversation& asked);
 
-/// Whether a tool is of another type than the functions of the client, which is said in the log.
+/// True for a tool that is not a function of the client; adds a sentence for the log.
 bool leaves_out(const std::string& type, const char* of_functions, AskedConversation& to);
 
-/// Texts of one message as its content: each on lines of its own.
+/// A message made of the parts of its content, each beginning on a new line.
 AskedMessage message_of_parts(Role role, const std::vector<std::string>& parts);
 
-/// The name of a function in `fields`. Throws FieldError for one that no client may give.
+/// Reads a function's name from `fields`. Throws FieldError for an invalid name.
 std::string read_tool_name(Fields& fields);
 
-/// A call's arguments of earlier messages, which must be JSON; white space stands for none. Throws FieldError.
+/// Checks that the arguments of an earlier call are JSON; white space counts as no arguments. Throws FieldError.
 std::string checked_arguments(const std::string& text, const std::string& path);
 
 }  // namespace winnow::server

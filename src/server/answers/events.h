@@ -12,29 +12,29 @@
 
 namespace winnow::server {
 
-/// A piece of a call.
+/// A part of a tool call, as it is sent.
 struct CallPiece {
-  std::size_t index = 0;       ///< of the call, in its answer
-  std::string id = {};         ///< where the call begins
-  std::string name = {};       ///< where the call begins; empty elsewhere
-  std::string arguments = {};  ///< a piece of its JSON
+  std::size_t index = 0;       ///< index of the call in its answer
+  std::string id = {};         ///< set in the first delta of the call
+  std::string name = {};       ///< set in the first delta of the call
+  std::string arguments = {};  ///< the next part of its JSON
 };
 
-/// The part of an answer since its last piece. Text and reasoning are whole characters, except in the last piece of an
-/// answer that ends within one.
+/// The part of an answer since its last delta. Text and reasoning are whole characters, except at the end of an answer
+/// that ends within a character.
 struct AnswerPiece {
   std::string reasoning = {};
   std::string text = {};
   std::vector<CallPiece> calls = {};
-  std::vector<GeneratedToken> tokens = {};  ///< with log probabilities, where they are asked for
+  std::vector<GeneratedToken> tokens = {};  ///< with log probabilities, if requested
 
-  /// Adds what follows it, without tokens.
+  /// Appends the next delta, except for its tokens.
   void add(const AnswerPiece& more) {
     reasoning += more.reasoning;
     text += more.text;
     for (const auto& call : more.calls) add(call);
   }
-  /// One piece has one of each call.
+  /// Merges parts of the same call: a delta has one for each call.
   void add(const CallPiece& call) {
     if (calls.empty() || calls.back().index != call.index) {
       calls.push_back(call);
@@ -43,24 +43,24 @@ struct AnswerPiece {
     }
   }
 
-  /// Whether there is nothing to be read in it.
+  /// True if there is no text, reasoning or call.
   bool says_nothing() const { return reasoning.empty() && text.empty() && calls.empty(); }
 };
 
-/// How an answer has ended.
+/// The end of an answer.
 struct AnswerEnd {
   FinishReason reason = FinishReason::stop;
-  std::string stop = {};           ///< the stop text that has ended it; empty: none has
-  bool has_called = false;         ///< it has whole calls
+  std::string stop = {};           ///< the stop text that ended it, or ""
+  bool has_called = false;         ///< the answer has complete calls
   bool is_of_last_prompt = false;  ///< all other prompts of the request have ended
-  /// Log probabilities of the prompt's tokens from the second on, where they were asked for.
+  /// Log probabilities of the prompt's tokens from the second on, if requested.
   std::shared_ptr<const std::vector<GeneratedToken>> prompt_logprobs = nullptr;
 };
 
-/// Tells a client what happens to the answers of its request, in the form of a surface. Choices are numbered prompt by
-/// prompt. Called in the thread for HTTP, in this order: refused(); or begun(), any number of piece() and of ended(),
-/// one for each choice, and finished(). failed() may come in the place of all that is still missing. While nothing is
-/// called for long, goes_on() is. Costs are as they are by then.
+/// Sends the events of a request's answers to a client, in the format of one API. Choices are numbered in the order of
+/// the prompts. Called in the HTTP thread, in this order: refused(); or begun(), any number of deltas, one ended() for
+/// each choice, and finished(). failed() may replace all remaining calls. goes_on() is called during long silences.
+/// Costs are the current ones.
 class AnswerWriter {
  public:
   AnswerWriter() = default;
@@ -70,7 +70,7 @@ class AnswerWriter {
 
   virtual void refused(const std::exception_ptr& why) = 0;
   virtual void begun() = 0;
-  /// The request waits, its prompt is being read, or its answer is held back.
+  /// Called while the request waits, its prompt is read, or its answer is held back.
   virtual void goes_on() = 0;
   virtual void piece(int choice, AnswerPiece piece, const AnswerCost& now) = 0;
   virtual void ended(int choice, const AnswerEnd& end, const AnswerCost& now) = 0;

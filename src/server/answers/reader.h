@@ -9,7 +9,7 @@
 
 namespace winnow::server {
 
-/// Decides what of an answer is text, what is reasoning and what are calls. It takes nothing back.
+/// Splits an answer into text, reasoning and calls. It never takes back a decision.
 class AnswerReader {
  public:
   AnswerReader() = default;
@@ -19,13 +19,13 @@ class AnswerReader {
 
   /// Reads more of the answer.
   virtual AnswerPiece take(std::string_view text) = 0;
-  /// Reads what is left when the answer has ended.
+  /// Reads the rest at the end of the answer.
   virtual AnswerPiece finish() = 0;
 };
 
-/// A reader to which all is text.
+/// A reader for which everything is text.
 std::unique_ptr<AnswerReader> text_reader();
-/// A reader that goes by the format of the model's chat template.
+/// A reader for the answer format of the model's chat template.
 std::unique_ptr<AnswerReader> format_reader(const chat::AnswerFormat& format);
 
 }  // namespace winnow::server

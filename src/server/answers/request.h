@@ -17,20 +17,20 @@
 
 namespace winnow::server {
 
-/// The model and the defaults that a body is read for.
+/// The model and the defaults for reading a body.
 struct RequestTerms {
   const Model& model;
   const RequestDefaults& defaults;
   int context;  ///< tokens
 };
 
-/// Prompts that are to be continued.
+/// Prompts to be continued.
 struct PromptsRequest {
   std::vector<PromptSource> prompts;
   AskedFormat format = {};
 };
 
-/// A request for answers as all surfaces have it.
+/// A request for answers, independent of the API.
 struct AnswerRequest {
   AnswerForm form;
   GenerateOptions generate = {};

@@ -15,26 +15,26 @@
 
 namespace winnow::server {
 
-/// A route that answers from its body at once, without the engine.
+/// A route that replies immediately, without the engine.
 using TextRoute = HttpReply (*)(Fields& fields, const RequestTerms& terms);
 
-/// An API by which answers are asked for.
+/// An API for requesting answers.
 struct Surface {
-  std::vector<std::string> paths;  ///< for POST; what is wrong under them is told by error()
-  std::string id_prefix;           ///< of answers
+  std::vector<std::string> paths;  ///< POST routes, whose errors error() formats
+  std::string id_prefix;           ///< of the ids of answers
   /// Reads a body into a request. Throws ApiError.
   AnswerRequest (*read)(Fields& fields, const RequestTerms& terms);
   std::shared_ptr<AnswerWriter> (*writer)(const std::shared_ptr<const Model>& model, AnswerPlan plan,
                                           std::shared_ptr<Responder> to);
-  /// Whatever was thrown, in its form.
+  /// Formats any exception as an error of this API.
   HttpReply (*error)(const std::exception_ptr& error);
   std::vector<std::pair<std::string, TextRoute>> text_routes = {};  ///< paths and routes, for POST
 };
 
-/// All of them.
+/// All APIs.
 const std::vector<Surface>& surfaces();
 
-/// The form of errors under a path, which is that of its surface; OpenAI's where it is under none.
+/// Formats an error for a path: in its API's format, or in OpenAI's if no API has it.
 HttpReply error_under(const std::string& path, const std::exception_ptr& error);
 
 }  // namespace winnow::server

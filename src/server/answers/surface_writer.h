@@ -11,8 +11,8 @@
 
 namespace winnow::server {
 
-/// The common part of all writers: an answer goes out as a whole or in a stream, and an error in the surface's
-/// form, which is OpenAI's unless a surface has another.
+/// Common part of all writers: sends an answer at once or as a stream, and errors in the API's format, by default
+/// OpenAI's.
 class SurfaceWriter : public AnswerWriter {
  public:
   SurfaceWriter(AnswerPlan plan, std::shared_ptr<Responder> to) : plan_(std::move(plan)), to_(std::move(to)) {}
@@ -29,11 +29,11 @@ class SurfaceWriter : public AnswerWriter {
   void write(std::string event) { to_->write(std::move(event)); }
   void end_stream() { to_->end(); }
 
-  /// Tells the first events of a stream.
+  /// Sends the first events of a stream.
   virtual void open_stream() {}
-  /// Tells a client of a stream that its request goes on.
+  /// Sends a sign of life in a stream.
   virtual void tell_going_on() { write(": \n\n"); }
-  /// Tells the error that ends a stream.
+  /// Sends the error that ends a stream.
   virtual void tell_failure(const std::exception_ptr& error);
   virtual HttpReply error_reply_for(const std::exception_ptr& error) const;
 
@@ -42,7 +42,7 @@ class SurfaceWriter : public AnswerWriter {
   std::shared_ptr<Responder> to_;
 };
 
-/// A writer of one answer, which keeps how it has ended.
+/// A writer of one answer, which stores its end.
 class OneAnswerWriter : public SurfaceWriter {
  public:
   using SurfaceWriter::SurfaceWriter;

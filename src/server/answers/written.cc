@@ -38,7 +38,7 @@ Wording wording_of(const Model& model, const AskedConversation& asked, ControlTo
   }
 }
 
-/// The bytes at which questions begin: the last text of each message of the user.
+/// Offsets in bytes at which questions begin: the last text of each user message.
 std::vector<std::size_t> questions_in(const AskedConversation& asked, const Wording& wording) {
   std::vector<std::size_t> out;
   for (std::size_t i = 0; i < asked.messages.size(); ++i) {

@@ -13,7 +13,7 @@
 
 namespace winnow::server {
 
-/// A prompt, and where the stages of its text end (see Request); empty: it has none.
+/// A prompt with the ends of its text's stages (see Request); empty if it has none.
 struct StagedPrompt {
   Prompt prompt;
   std::vector<std::size_t> stages = {};
@@ -21,17 +21,17 @@ struct StagedPrompt {
   std::size_t size() const { return prompt.text.size() + prompt.question.size(); }
 };
 
-/// A conversation as the model reads it.
+/// A conversation formatted for the model.
 struct WrittenConversation {
   std::string text;
-  /// The question is the last text of the last message of the user, and what follows it; a stage ends where the
-  /// question began when an earlier message was the last one.
+  /// The question is the last text of the last user message, with everything after it. A stage ends where the question
+  /// began when an earlier message was the last one.
   StagedPrompt prompt;
   chat::AnswerFormat answer;
   std::set<std::string> left_out = {};  ///< keywords of schemas that the answer's grammar does not enforce
 };
 
-/// By the model's chat template. Throws FieldError where the template cannot write it.
+/// Formats a conversation by the model's chat template. Throws FieldError if the template does not support it.
 WrittenConversation write(const Model& model, const AskedConversation& asked, ControlTokens control);
 
 }  // namespace winnow::server

@@ -13,22 +13,22 @@
 
 namespace winnow::server {
 
-/// Progress of adding a document, for other threads.
+/// Progress of adding a document, readable by other threads.
 struct AddingResult {
-  std::atomic<bool> is_writing{false};  ///< all has been read: it is not worth stopping any more
-  AddedDocument added;                  ///< when its request has ended without an error
+  std::atomic<bool> is_writing{false};  ///< everything has been read: stopping is no longer worthwhile
+  AddedDocument added;                  ///< valid when its request has ended without an error
 };
 
-/// A document that is read as a request among others. A thread of its own then writes it to the store, which may take
-/// long. Its cache belongs to the request all the time, so that the memory stays promised.
+/// Reads a document as a request among others. Its own thread then writes it to the store, which may take long. The
+/// request keeps the cache meanwhile, so the memory stays promised.
 class AddingSource : public engine::CacheSource {
  public:
-  /// `wake` lets the scheduler go on; it may be called until the source is gone.
+  /// `wake` lets the scheduler go on; it may be called during the source's lifetime.
   AddingSource(std::unique_ptr<documents::Adding> adding, Shelf& shelf, std::function<void()> wake,
                std::shared_ptr<AddingResult> result);
   AddingSource(const AddingSource&) = delete;
   AddingSource& operator=(const AddingSource&) = delete;
-  /// Waits for its thread.
+  /// Joins its thread.
   ~AddingSource() override;
 
   int tokens() const override { return static_cast<int>(adding_->reading().tokens().size()); }
@@ -48,7 +48,7 @@ class AddingSource : public engine::CacheSource {
   Shelf& shelf_;
   std::function<void()> wake_;
   std::shared_ptr<AddingResult> result_;
-  std::exception_ptr error_;  ///< why it could not be written
+  std::exception_ptr error_;  ///< from writing the document
   std::atomic<bool> is_written_{false};
   std::thread writer_;
 };

@@ -10,10 +10,10 @@
 
 namespace winnow::server {
 
-/// A question over documents as a request among others.
+/// Answers a question over documents as a request among others.
 class AskingSource : public engine::CacheSource {
  public:
-  /// The documents are those of a store at the place. Throws what Asking throws.
+  /// The documents are from a store at `place`. Throws what Asking throws.
   AskingSource(std::vector<std::shared_ptr<const documents::Document>> documents, HiddenPlace place,
                std::vector<Token> question, const AskOptions& options)
       : asking_(std::move(documents), std::move(question), options), place_(std::move(place)) {}
@@ -22,7 +22,7 @@ class AskingSource : public engine::CacheSource {
   std::size_t bytes(const Session::Impl& session) const override { return asking_.bytes(session); }
   std::size_t cache_bytes(const Session::Impl& session) const override { return asking_.cache_bytes(session); }
   void begin(Session::Impl& session) override { asking_.begin(session); }
-  /// Throws StoreError when the store is gone, ApiError when a document is.
+  /// Throws StoreError if the store is gone, ApiError if a document is.
   bool advance() override;
   double done() const override { return asking_.done(); }
   Cache take_cache() override;

@@ -31,7 +31,7 @@ Prompt after_documents(const Model& model, std::span<const std::shared_ptr<const
     const auto& tokens = document->head().saved.transcript.tokens;
     out.text.insert(out.text.end(), tokens.begin(), tokens.begin() + document->tokens());
   }
-  // The opening of a template comes before the documents, if at all.
+  // The template's opening, if any, comes before the documents.
   if (request.conversation() != nullptr) {
     out.question = std::move(prompt.question);
     return out;

@@ -13,11 +13,11 @@ namespace winnow::server {
 
 using Documents = std::vector<std::shared_ptr<const documents::Document>>;
 
-/// Throws ApiError unless a request is one that documents can be asked: a conversation of one message of the user with
-/// one text and without tools, or prompts that are not told again.
+/// Throws ApiError unless a request can be asked over documents: a conversation of one user message with one text and
+/// without tools, or prompts that the answer does not repeat.
 void check_question(const AnswerRequest& request);
 
-/// The tokens of the documents, and as its question those that the command would ask for the same prompt.
+/// The tokens of the documents, followed by the question, which has the same tokens as in the command.
 Prompt after_documents(const Model& model, std::span<const std::shared_ptr<const documents::Document>> documents,
                        Prompt prompt, const AnswerRequest& request);
 

@@ -25,7 +25,7 @@ std::string required(Fields& fields, const char* name) {
   return std::move(*out);
 }
 
-/// A document to be added, and how it is kept: whole, unless the object `winnow` says otherwise.
+/// Reads the document to add and its cache options: the full cache, unless the object `winnow` says otherwise.
 std::pair<NewDocument, CacheOptions> read_body(const std::string& body, RequestShare& share) {
   const Json json = parse_counted(body, share);
   Fields fields(json);
@@ -43,7 +43,7 @@ std::pair<NewDocument, CacheOptions> read_body(const std::string& body, RequestS
   return {std::move(out), keep};
 }
 
-/// Tells the client what became of its document.
+/// Replies to the client when its document was added.
 class Reporter : public AnswerListener {
  public:
   Reporter(std::shared_ptr<const AddingResult> result, std::shared_ptr<Responder> to)

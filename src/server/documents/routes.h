@@ -19,57 +19,58 @@
 
 namespace winnow::server {
 
-/// Parts of the server that requests for documents need; all outlive them.
+/// Parts of the server that requests for documents need; all outlive DocumentRoutes.
 struct DocumentsRoom {
   std::shared_ptr<const Model> model;
   EngineThread& engine;
   std::shared_ptr<RequestMemory> memory;
   Observers observers;
   std::function<Asker(const HttpHead&)> asker_of;
-  /// Calls what may throw for a request; an error is its answer.
+  /// Calls a function for a request, and replies with an error if it throws.
   std::function<void(Responder&, const Asker&, const std::function<void()>&)> answer;
 };
 
-/// /v1/documents: the documents that the server keeps for all who have a key.
+/// /v1/documents: documents that the server stores for all clients with a key.
 class DocumentRoutes {
  public:
-  /// Opens the store that is `where`; empty: there is none, and the routes say so. Throws UsageError, InputError.
+  /// Opens the store at `where`. If `where` is empty there is no store, and the routes reply so. Throws UsageError,
+  /// InputError.
   DocumentRoutes(DocumentsRoom room, const std::string& where);
 
   void add_to(Router& router);
-  /// Null where there is no store.
+  /// Null if there is no store.
   Shelf* shelf() { return shelf_ ? &*shelf_ : nullptr; }
-  /// Has the workers end what they do.
+  /// Tells the workers to stop, without waiting.
   void request_stop() { workers_.request_stop(); }
-  /// Ends the workers.
+  /// Stops the workers.
   void stop() { workers_.stop(); }
 
  private:
   struct Asked {
     Asker asker;
-    std::string name;  ///< in the path
+    std::string name;  ///< from the path
     HttpBody body;
     std::shared_ptr<Responder> to;
   };
   using Work = std::function<void(Shelf&, const Asked&)>;
   using Reply = HttpReply (*)(Shelf&, const std::string& name);
-  /// Work may wait for the store: it is done in a worker.
+  /// Adds a route whose work may block on the store, and so runs in a worker.
   void add(Router& router, const std::string& method, const std::string& path, Work work);
   void add_now(Router& router, const std::string& method, const std::string& path, Reply reply);
-  /// From the body to the store, where the document may be already.
+  /// Replies at once if the store already has the document; otherwise has it read.
   void add_document(Shelf& shelf, const Asked& asked);
-  /// By the engine, which reads it first.
+  /// Has the engine read the document, and then stores it.
   void read_document(Shelf& shelf, const Asked& asked, std::unique_ptr<documents::Adding> adding,
                      const CacheOptions& keep, std::shared_ptr<RequestShare> share);
-  /// Throws ApiError where there is no store.
+  /// Throws ApiError if there is no store.
   Shelf& open_shelf();
 
   DocumentsRoom room_;
   std::optional<Shelf> shelf_;
-  Workers workers_;  ///< of their own: others do not wait for the store
+  Workers workers_;  ///< separate, so that other requests do not wait for the store
 };
 
-/// The error where the server has no store.
+/// The error if the server has no store.
 ApiError no_documents(const std::string& field);
 
 }  // namespace winnow::server

@@ -10,13 +10,13 @@
 
 namespace winnow::server {
 
-/// The server's store of documents. A store that has failed is opened anew for the next use. Thread-safe.
+/// The server's store of documents. After a failure, the next use opens it again. Thread-safe.
 class Shelf {
  public:
-  /// Opens the store, which is made where there is none. Throws UsageError, InputError.
+  /// Opens the store, or creates it. Throws UsageError, InputError.
   explicit Shelf(std::string where);
 
-  /// Calls `use` with the store. What it throws is passed on, without the store's place.
+  /// Calls `use` with the store. Passes on its exceptions, without the store's place.
   template <class Use>
   auto use(const Use& use) {
     return place_.use([&] {
@@ -29,7 +29,7 @@ class Shelf {
       }
     });
   }
-  /// Where the store is.
+  /// The store's location.
   const HiddenPlace& place() const { return place_; }
 
  private:
@@ -38,8 +38,8 @@ class Shelf {
 
   std::string where_;
   std::mutex mutex_;
-  std::shared_ptr<DocumentStore> store_;  ///< null: it has failed
-  HiddenPlace place_;                     ///< known when it is open
+  std::shared_ptr<DocumentStore> store_;  ///< null after a failure
+  HiddenPlace place_;                     ///< set when it is open
 };
 
 }  // namespace winnow::server

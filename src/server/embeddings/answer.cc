@@ -15,9 +15,9 @@ namespace winnow::server {
 
 namespace {
 
-constexpr std::size_t kBytesOfNumber = 16;  ///< of a float and a comma, as fmt writes it
+constexpr std::size_t kBytesOfNumber = 16;  ///< the most bytes of a float and a comma, as fmt writes it
 
-/// The first elements, of length 1 again.
+/// Keeps the first elements, and normalizes them to length 1.
 void keep_first(std::vector<float>& vector, std::size_t dimensions) {
   if (dimensions == vector.size()) return;
   vector.resize(dimensions);
@@ -28,7 +28,7 @@ void keep_first(std::vector<float>& vector, std::size_t dimensions) {
 std::string base64(const std::vector<float>& vector) {
   static_assert(std::endian::native == std::endian::little);
   const std::size_t bytes = vector.size() * sizeof(float);
-  std::string out((bytes + 2) / 3 * 4 + 1, '\0');  // with the zero byte that OpenSSL writes
+  std::string out((bytes + 2) / 3 * 4 + 1, '\0');  // one more for the zero byte that OpenSSL writes
   const auto* const data = reinterpret_cast<const unsigned char*>(vector.data());
   out.resize(static_cast<std::size_t>(
       EVP_EncodeBlock(reinterpret_cast<unsigned char*>(out.data()), data, static_cast<int>(bytes))));

@@ -11,16 +11,16 @@
 
 namespace winnow::server {
 
-/// Embeddings as an answer has them, in the order of their texts. Each is written when it is made, by the engine's
-/// thread; when the request has ended, they are the listener's.
+/// Embeddings in the format of the answer, in the order of their texts. The engine's thread writes each one when it is
+/// computed; at the end of the request, they belong to the listener.
 class EmbeddingAnswer {
  public:
   EmbeddingAnswer(std::string model, const EmbeddingRequest& request);
 
-  /// A vector of length 1 of the next text.
+  /// Adds the next text's vector, of length 1.
   void add(std::vector<float> vector);
   std::string text() const;
-  /// Bytes that the answer takes at most.
+  /// The most bytes that the answer takes.
   static std::size_t bytes_of(const EmbeddingRequest& request);
 
  private:
@@ -31,7 +31,7 @@ class EmbeddingAnswer {
   std::vector<std::string> written_;
 };
 
-/// Tells a client its embeddings.
+/// Sends embeddings to a client.
 class EmbeddingListener : public AnswerListener {
  public:
   EmbeddingListener(std::shared_ptr<const EmbeddingAnswer> answer, std::shared_ptr<Responder> to)

@@ -16,8 +16,8 @@ namespace {
 
 constexpr const char* kEmbedded = "input";
 
-/// As a prompt; a text has the end of the sequence where the GGUF asks for it, as models that pool the last token are
-/// trained with it.
+/// Tokens of a prompt. A text ends with the end-of-sequence token if the GGUF asks for it: models that pool the last
+/// token are trained with it.
 std::vector<Token> embedded_tokens(const PromptSource& source, const Model& model, int context) {
   const auto* const text = std::get_if<std::string>(&source);
   if (text != nullptr) check_context(model, text->size(), context, kEmbedded);

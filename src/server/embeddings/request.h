@@ -11,7 +11,7 @@
 
 namespace winnow::server {
 
-/// How numbers stand in an answer.
+/// Format of the numbers in an answer.
 enum class NumberFormat : std::uint8_t {
   json,
   base64,  ///< of little-endian floats
@@ -21,16 +21,16 @@ enum class NumberFormat : std::uint8_t {
 struct EmbeddingRequest {
   std::vector<std::vector<Token>> texts;
   model::Pooling pooling = model::Pooling::mean;
-  std::size_t dimensions = 0;  ///< the first ones of each vector
+  std::size_t dimensions = 0;  ///< number of leading elements of each vector to return
   NumberFormat format = NumberFormat::json;
 
   std::size_t tokens() const;
 };
 
-/// Texts of a request at most.
+/// The most texts of a request.
 inline constexpr std::size_t kMostEmbedded = 2048;
 
-/// Reads the fields, `context` tokens of a text at most. Throws ApiError.
+/// Reads the fields. A text may have at most `context` tokens. Throws ApiError.
 EmbeddingRequest read_embedding_request(Fields& fields, const Model& model, int context);
 
 }  // namespace winnow::server

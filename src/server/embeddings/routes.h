@@ -16,7 +16,7 @@
 
 namespace winnow::server {
 
-/// Parts of the server that requests for embeddings need; all outlive them.
+/// Parts of the server that requests for embeddings need; all outlive EmbeddingRoutes.
 struct EmbeddingRoom {
   std::shared_ptr<const Model> model;
   const std::string& model_name;
@@ -27,11 +27,11 @@ struct EmbeddingRoom {
   UnknownFields& unknown;
   Workers& workers;
   std::function<Asker(const HttpHead&)> asker_of;
-  /// Calls what may throw for a request; an error is its answer.
+  /// Calls a function for a request, and replies with an error if it throws.
   std::function<void(Responder&, const Asker&, const std::function<void()>&)> answer;
 };
 
-/// /v1/embeddings: vectors of texts, as requests among others.
+/// /v1/embeddings: computes vectors of texts, as requests among others.
 class EmbeddingRoutes {
  public:
   explicit EmbeddingRoutes(EmbeddingRoom room) : room_(std::move(room)) {}

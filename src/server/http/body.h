@@ -9,7 +9,7 @@
 
 namespace winnow::server {
 
-/// The body of a request, which its connections' account counts until the last copy is gone.
+/// The body of a request. Its bytes are counted in the connections' account until the last copy is gone.
 class HttpBody {
  public:
   HttpBody() = default;
@@ -26,7 +26,7 @@ class HttpBody {
     std::string text;
     ByteShare share;
   };
-  std::shared_ptr<const Held> held_;  ///< null: there is none
+  std::shared_ptr<const Held> held_;  ///< null: no body
 };
 
 }  // namespace winnow::server

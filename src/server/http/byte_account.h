@@ -8,18 +8,18 @@
 
 namespace winnow::server {
 
-/// Counts what all connections hold together of one kind, up to a limit. Thread-safe.
+/// Counts the bytes of one kind that all connections hold, up to a limit. Thread-safe.
 class ByteAccount {
  public:
   explicit ByteAccount(std::size_t most) : most_(most) {}
 
-  /// Adds bytes where they fit, or where nothing else is held; whether they were added.
+  /// Adds bytes if they fit or if nothing else is held. Returns whether they were added.
   bool add(std::size_t bytes);
   void remove(std::size_t bytes) { held_ -= bytes; }
 
   std::size_t most() const { return most_; }
   std::size_t held() const { return held_; }
-  /// The most that were ever held.
+  /// The most bytes that were ever held.
   std::size_t peak() const { return peak_; }
 
  private:
@@ -28,7 +28,7 @@ class ByteAccount {
   std::atomic<std::size_t> peak_{0};
 };
 
-/// The bytes that one owner holds of an account, for as long as it lives.
+/// The bytes of an account that one owner holds during its lifetime.
 class ByteShare {
  public:
   explicit ByteShare(std::shared_ptr<ByteAccount> account) : account_(std::move(account)) {}
@@ -40,7 +40,7 @@ class ByteShare {
     if (account_) account_->remove(bytes_);
   }
 
-  /// Holds at least so many from now on; false where they do not fit, and then nothing changes.
+  /// Grows to at least `bytes`. Returns false, and changes nothing, if they do not fit.
   bool grow_to(std::size_t bytes);
 
  private:

@@ -61,7 +61,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   }
 
  private:
-  /// Closes the socket when it lives longer than the time.
+  /// Closes the socket unless it is destroyed before `time` has passed.
   class Deadline {
    public:
     Deadline(Connection& connection, std::chrono::seconds time) : connection_(connection) {
@@ -103,7 +103,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     co_return true;
   }
 
-  /// Says what is wrong with a request, where there is somebody to hear it.
+  /// Serves a request, and replies with what is wrong with it, unless the client has gone.
   net::awaitable<After> serve_one() {
     HttpReply refusal;
     try {
@@ -124,7 +124,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     HttpReply early;
     const bool is_early = handler_.answers_head(head, early);
     const bool reads_body = !is_early && handler_.takes_body(head);
-    if (!reads_body && !reader_.is_done()) framing.after = After::closes;  // what comes next is not a request
+    if (!reads_body && !reader_.is_done()) framing.after = After::closes;  // the next bytes are not a request
     if (is_early) co_return co_await send(early, framing) ? framing.after : After::closes;
     HttpBody body;
     if (reads_body) body = co_await read_body(head);
@@ -169,7 +169,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     wake_.cancel();
   }
 
-  /// Reads what comes while an answer is made. Returns when the client has gone.
+  /// Reads what the client sends during an answer. Returns when the client has gone.
   net::awaitable<void> watch() {
     try {
       co_await reader_.read_ahead();
@@ -178,10 +178,10 @@ class Connection : public std::enable_shared_from_this<Connection> {
     }
     net::steady_timer never(stream_.get_executor(), net::steady_timer::time_point::max());
     co_await never.async_wait(
-        net::use_awaitable);  // a client that sends so much ahead is seen to go when it is written to
+        net::use_awaitable);  // if a client sends this much ahead, a write will notice that it has gone
   }
 
-  /// Sends an answer as it comes; whether it has been sent as a whole.
+  /// Sends an answer as it arrives. Returns whether all of it was sent.
   net::awaitable<bool> deliver(Exchange& exchange, const Framing& framing) {
     bool good = true;
     bool streams = false;
@@ -203,7 +203,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     co_return false;
   }
 
-  /// Waits until there is more to send, or has not been for long; whether that is so.
+  /// Waits for more to send. Returns true if there was none for a long time.
   net::awaitable<bool> is_silent() {
     error_code woken;
     wake_.expires_after(limits_.silence);
@@ -215,7 +215,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     co_return co_await write(reply_bytes(reply, framing));
   }
 
-  /// Sends a reply that a slow client may keep here for long.
+  /// Sends a reply whose bytes are counted, since a slow client may take long to read it.
   net::awaitable<bool> send_counted(HttpReply reply, const Framing& framing) {
     ByteShare share(room_.replies);
     if (!share.grow_to(reply.body.size()))
@@ -234,7 +234,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     co_await send(reply, framing);
   }
 
-  /// Each part gets its time, so that a slow reader of much is not cut off.
+  /// Writes in parts with a time limit each, so that slow readers of long replies are not cut off.
   net::awaitable<bool> write(std::string bytes) {
     constexpr std::size_t kPart = 64 << 10;
     error_code error;
@@ -246,8 +246,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
     co_return !error;
   }
 
-  /// Closes the connection when the client has had time to read what was sent: bytes that are not read would make its
-  /// system drop it.
+  /// Closes the connection after the client had time to read the reply: closing with unread input would make the
+  /// client's system drop it.
   net::awaitable<void> close() {
     const Deadline deadline(*this, kLinger);
     co_await stream_.end_output();
@@ -256,7 +256,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     stream_.socket().close(ignored);
   }
 
-  /// However a request ends: its handler hears of it, unless all was sent.
+  /// Tells the handler that the request has ended, whatever the reason.
   struct Leaving {
     Connection& connection;
     Exchange& exchange;
@@ -275,7 +275,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   const HttpLimits& limits_;
   RequestReader reader_;
   net::steady_timer deadline_;
-  net::steady_timer wake_;  ///< cancelled when there is more to send
+  net::steady_timer wake_;  ///< cancelled to wake the connection when there is more to send
   Exchange* exchange_ = nullptr;
 };
 

@@ -9,12 +9,12 @@
 
 namespace winnow::server {
 
-/// Answers the requests of one client, one after another, until it goes or must go; by TLS unless `tls` is null. All in
-/// the thread for HTTP; the room outlives it.
+/// Answers the requests of one client, one after another, until it closes or must close; by TLS unless `tls` is null.
+/// Runs in the HTTP thread; the room outlives it.
 boost::asio::awaitable<void> serve_connection(boost::asio::ip::tcp::socket socket, boost::asio::ssl::context* tls,
                                               HttpRoom& room);
 
-/// Tells a client that there are too many.
+/// Tells a client that there are too many connections.
 boost::asio::awaitable<void> turn_away(boost::asio::ip::tcp::socket socket, boost::asio::ssl::context* tls,
                                        HttpRoom& room);
 

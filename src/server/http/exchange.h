@@ -12,10 +12,10 @@
 
 namespace winnow::server {
 
-/// A request's answer on its way from a handler (any thread) to its connection (the thread for HTTP).
+/// A request's answer on its way from a handler (any thread) to its connection (the HTTP thread).
 class Exchange : public Responder, public std::enable_shared_from_this<Exchange> {
  public:
-  /// `wake` is called in the thread for HTTP when there is more to send; `most` bytes may wait for the reader.
+  /// Calls `wake` in the HTTP thread when there is more to send. At most `most` bytes may wait for the client.
   Exchange(Post to_http, std::function<void()> wake, std::size_t most);
 
   void send(HttpReply reply) override;
@@ -25,27 +25,27 @@ class Exchange : public Responder, public std::enable_shared_from_this<Exchange>
   void on_gone(std::function<void()> action) override;
   void on_silence(std::function<void()> action) override;
 
-  // The rest is for the connection, in the thread for HTTP.
+  // The functions below are for the connection, in the HTTP thread.
 
-  /// Whether there is anything to do for the connection.
+  /// True if the connection has something to do.
   bool is_ready() const { return reply_ || !pending_.empty() || ended_ || overflowed_ || (begun_ && !begin_taken_); }
   std::optional<HttpReply> take_reply();
-  /// Once, when a stream has begun.
+  /// True once, when a stream has begun.
   bool take_begin();
   std::string take_bytes();
   bool is_ended() const { return ended_; }
-  /// Lets the handler say something.
+  /// Calls the handler's on_silence() action.
   void break_silence() {
     if (on_silence_) on_silence_();
   }
   bool has_sent_all() const { return pending_.empty(); }
   bool is_overflowed() const { return overflowed_; }
-  /// Ends the exchange: the client has gone, or has the whole answer.
+  /// Ends the exchange: the client has gone. done() ends it after the whole answer.
   void gone();
   void done();
 
  private:
-  /// Does something in the thread for HTTP, while the exchange is not over.
+  /// Runs an action in the HTTP thread unless the exchange is over.
   void post(std::function<void(Exchange&)> action);
   void over();
 

@@ -6,22 +6,24 @@
 
 namespace winnow::server {
 
-/// Limits of a connection, and of all of them together.
+/// Limits for each connection, and for all of them together.
 struct HttpLimits {
-  int connections = 4096;                    ///< at a time
-  int turned_away = 64;                      ///< connections beyond these that are told so; the rest is closed
-  std::size_t header_bytes = 16 << 10;       ///< of a request; so many again in the lines of its chunks and trailers
+  int connections = 4096;                    ///< open at the same time
+  int turned_away = 64;                      ///< connections beyond `connections` that get a reply; others are closed
+                                             ///< without one
+  std::size_t header_bytes = 16 << 10;       ///< of a request's header; the same again for the lines of its chunks and
+                                             ///< trailers
   std::size_t header_fields = 100;           ///< of a request
   std::size_t body_bytes = 32 << 20;         ///< of a request
-  std::size_t output_bytes = 4 << 20;        ///< of an answer that wait for a slow reader
-  std::size_t all_replies_bytes = 64 << 20;  ///< of all replies that are whole and wait for slow readers
-  std::chrono::seconds header_time{10};      ///< from a request's first byte, or the connection's begin
-  std::chrono::seconds body_time{120};       ///< from its header's end
+  std::size_t output_bytes = 4 << 20;        ///< of an answer that may wait for a slow client
+  std::size_t all_replies_bytes = 64 << 20;  ///< of all complete replies that wait for slow clients
+  std::chrono::seconds header_time{10};      ///< from a request's first byte, or the beginning of the connection
+  std::chrono::seconds body_time{120};       ///< from the end of the header
   std::chrono::seconds idle_time{75};        ///< between two requests
-  std::chrono::seconds write_time{30};       ///< for bytes to be taken by the reader
-  std::chrono::seconds silence{8};           ///< in a stream, before its client is told that the request goes on
+  std::chrono::seconds write_time{30};       ///< for each part that is written
+  std::chrono::seconds silence{8};           ///< of a stream, before the client gets a sign of life
 
-  /// Bytes of all bodies that are coming, or that wait for a worker.
+  /// Bytes of all bodies that are being received or wait for a worker.
   std::size_t all_bodies_bytes() const { return 8 * body_bytes; }
 };
 

@@ -70,7 +70,7 @@ net::awaitable<void> Listener::accept(HttpRoom& room) {
   while (acceptor_.is_open()) {
     error_code error;
     tcp::socket socket = co_await acceptor_.async_accept(net::redirect_error(net::use_awaitable, error));
-    if (error) {  // most likely too many open files: some will be closed
+    if (error) {  // most likely too many open files: some will be closed soon
       log().debug("cannot accept a connection: {}", error.message());
       pause.expires_after(std::chrono::milliseconds(100));
       co_await pause.async_wait(net::redirect_error(net::use_awaitable, error));

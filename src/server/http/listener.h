@@ -17,17 +17,17 @@ namespace winnow::server {
 /// Who can reach an address.
 enum class Reach : std::uint8_t { this_machine, others };
 
-/// A port that is listened to. The room of its connections outlives it.
+/// A listening port. The room of its connections outlives it.
 class Listener {
  public:
-  /// Takes the port; 0 is any that is free. Throws InputError: it is taken, not allowed, or there is no such address.
-  /// With files it speaks TLS; throws InputError as tls_context(), before it takes the port.
+  /// Opens the port; 0 means any free one. Throws InputError if it is taken or not allowed, or if the address does not
+  /// exist. With `tls` it speaks TLS, and throws as tls_context() before it opens the port.
   Listener(boost::asio::io_context& context, const std::string& host, int port, const std::optional<TlsFiles>& tls);
 
-  /// Where this machine reaches it, such as `http://127.0.0.1:8080`, also when it listens on all addresses.
+  /// The address for clients on this machine, such as `http://127.0.0.1:8080`, even if it listens on all addresses.
   std::string address() const;
   Reach reach() const;
-  /// Accepts connections from now on.
+  /// Starts to accept connections.
   void start(HttpRoom& room);
 
  private:
@@ -38,7 +38,7 @@ class Listener {
   std::optional<boost::asio::ssl::context> tls_;
   boost::asio::ip::tcp::acceptor acceptor_;
   int connections_ = 0;
-  int turned_away_ = 0;  ///< those that are being told that they are too many
+  int turned_away_ = 0;  ///< connections that are being told that there are too many
 };
 
 }  // namespace winnow::server

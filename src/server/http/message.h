@@ -13,20 +13,20 @@
 
 namespace winnow::server {
 
-/// ASCII letters become lower case, as in names of headers and hosts.
+/// Converts ASCII letters to lower case, as in names of headers and hosts.
 std::string lower_case(std::string_view text);
 
 using Header = std::pair<std::string, std::string>;
 
-/// The part of a request that comes before its body.
+/// The head of a request.
 struct HttpHead {
   std::string method;
-  std::string path;  ///< of the target, without what follows a `?`
+  std::string path;  ///< of the target, without its query
   std::vector<Header> headers;
-  std::optional<std::string> authority = {};  ///< host and port, where the target has them
-  std::string parameter = {};                 ///< what stands in the path for the `{}` of its route, decoded
+  std::optional<std::string> authority = {};  ///< host and port, if the target has them
+  std::string parameter = {};                 ///< the path's part for the `{}` of its route, decoded
 
-  /// The first one of that name (in lower case); empty when there is none.
+  /// The first header with this name (in lower case), or "".
   std::string_view header(std::string_view name) const;
 };
 
@@ -37,8 +37,8 @@ struct HttpReply {
   std::vector<Header> headers = {};
 };
 
-/// Where the answer to a request goes, by a handler in any thread: one send(), or begin(), any number of write(), and
-/// end(). What comes after that, or after the client has gone, is dropped.
+/// Receives the answer to a request from a handler in any thread: one send(), or begin(), any number of write(), and
+/// end(). Later calls are ignored, as are calls after the client has gone.
 class Responder {
  public:
   Responder() = default;
@@ -51,13 +51,13 @@ class Responder {
   virtual void begin() = 0;
   virtual void write(std::string bytes) = 0;
   virtual void end() = 0;
-  /// Takes the call to make, in the thread for HTTP, when the client goes before the end; at once if it has gone.
+  /// Sets an action for the HTTP thread to call when the client goes before the end, or at once if it has gone.
   virtual void on_gone(std::function<void()> action) = 0;
-  /// Takes the call to make, in the thread for HTTP, whenever a stream has said nothing for long.
+  /// Sets an action for the HTTP thread to call whenever a stream has been silent for long.
   virtual void on_silence(std::function<void()> action) = 0;
 };
 
-/// Answers requests. Its functions are called in the thread for HTTP, and return at once.
+/// Answers requests. Its functions are called in the HTTP thread, and return immediately.
 class HttpHandler {
  public:
   HttpHandler() = default;
@@ -65,17 +65,18 @@ class HttpHandler {
   HttpHandler& operator=(const HttpHandler&) = delete;
   virtual ~HttpHandler() = default;
 
-  /// Headers that every reply to this request gets.
+  /// Headers of every reply to this request.
   virtual std::vector<Header> headers_for(const HttpHead& head) const = 0;
-  /// Whether a request can be answered without its body: a refusal, a preflight.
+  /// True, with `reply` set, if a request needs no body: it is refused, or a preflight.
   virtual bool answers_head(const HttpHead& head, HttpReply& reply) const = 0;
-  /// Whether its body is read. Where not, the request is answered without it. REQUIRES: answers_head() said no.
+  /// True if the request's body is to be read. If not, it is answered without it. REQUIRES: answers_head() returned
+  /// false.
   virtual bool takes_body(const HttpHead& head) const = 0;
   virtual void handle(HttpHead head, HttpBody body, std::shared_ptr<Responder> to) = 0;
-  /// After each handle(): its answer has been sent, or its client has gone.
+  /// Called after each handle(), when its answer has been sent or its client has gone.
   virtual void finished() = 0;
-  /// The reply to what is no HTTP request or over a limit, and to a connection too many. `path` is empty where it is
-  /// not known.
+  /// The reply to an invalid HTTP request, to one over a limit, and to a connection too many. `path` is empty if
+  /// unknown.
   virtual HttpReply refusal(int status, const std::string& sentence, const std::string& path) const = 0;
 };
 

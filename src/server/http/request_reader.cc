@@ -122,7 +122,7 @@ net::awaitable<void> RequestReader::read_some_of_body(ByteShare& share) {
     throw BadRequest(
         431, fmt::format("what stands between the parts of the body is larger than {} bytes", limits_.header_bytes));
   if (error && error != http::error::need_more) refuse_bytes(error);
-  if (!share.grow_to(parser_->get().body().size()))  // what a client says that it will send takes nothing yet
+  if (!share.grow_to(parser_->get().body().size()))  // counts the bytes received, not those that the client announces
     throw BadRequest(503, fmt::format("the bodies of all requests may take {} bytes together, and there is no room for "
                                       "this one: try again later",
                                       room_.bodies->most()));

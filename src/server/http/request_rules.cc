@@ -17,7 +17,7 @@ auto headers_named(const HttpHead& head, std::string_view name) {
   return std::ranges::count(head.headers, name, &Header::first);
 }
 
-/// A name or an address, maybe with a port: no user, no path, no list.
+/// True for a name or an address, with or without a port: no user, path or list.
 bool is_host(std::string_view value) {
   return std::ranges::all_of(value, [](char c) {
     return std::isalnum(static_cast<unsigned char>(c)) != 0 ||
@@ -36,7 +36,7 @@ void check_host(const HttpHead& head, unsigned version) {
         400, fmt::format("the request is for {}, and its Host header says {}", brief(*head.authority), brief(host)));
 }
 
-/// Beast has checked that it is a number, or a list of equal ones.
+/// Beast has checked that it is a number, or a list of equal numbers.
 void check_body_length(const HttpHead& head) {
   const auto lengths = headers_named(head, "content-length");
   if (lengths > 1) throw BadRequest(400, fmt::format("the request has {} Content-Length headers: send one", lengths));
@@ -62,7 +62,7 @@ void check_transfer_coding(const HttpHead& head, unsigned version) {
   if (headers_named(head, "content-length") > 0)
     throw BadRequest(400, "Transfer-Encoding and Content-Length do not go together");
   constexpr std::string_view kBefore = ", \t";
-  const auto last = codings.find_last_of(kBefore) + 1;  // 0 where there is one
+  const auto last = codings.find_last_of(kBefore) + 1;  // 0 for a single coding
   if (codings.substr(last) != "chunked" || codings.find("chunked") != last)
     throw BadRequest(400, fmt::format("Transfer-Encoding must end with chunked, once, and is {}", brief(codings)));
   throw BadRequest(501, fmt::format("Transfer-Encoding is {}: only chunked is understood", brief(codings)));
@@ -83,7 +83,7 @@ HttpHead head_of(std::string_view method, std::string_view target, std::vector<H
     const auto end = std::min(target.find_first_of("/?"), target.size());
     out.authority = target.substr(0, end);
     target.remove_prefix(end);
-    if (!target.starts_with('/')) target = "/";  // with a query or without one, it is the root
+    if (!target.starts_with('/')) target = "/";  // with or without a query, it is the root
   }
   out.path = target.substr(0, target.find('?'));
   return out;

@@ -9,7 +9,7 @@
 
 namespace winnow::server {
 
-/// Counts that all connections share; it outlives them.
+/// State that all connections share; it outlives them.
 struct HttpRoom {
   HttpRoom(HttpHandler& h, const HttpLimits& l)
       : handler(h),
@@ -19,8 +19,8 @@ struct HttpRoom {
 
   HttpHandler& handler;
   const HttpLimits& limits;
-  std::shared_ptr<ByteAccount> bodies;   ///< that are coming, or that nobody has read yet
-  std::shared_ptr<ByteAccount> replies;  ///< whole ones on their way to their clients
+  std::shared_ptr<ByteAccount> bodies;   ///< bodies that are being received or wait for a worker
+  std::shared_ptr<ByteAccount> replies;  ///< complete replies that are being sent
 };
 
 }  // namespace winnow::server

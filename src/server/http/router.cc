@@ -11,14 +11,14 @@ namespace {
 
 constexpr std::string_view kParameter = "{}";
 
-/// The first part of a path up to its next `/`, which goes from it.
+/// Removes and returns the part of a path before its next `/`.
 std::string_view take_part(std::string_view& path) {
   const auto part = path.substr(0, path.find('/'));
   path.remove_prefix(std::min(path.size(), part.size() + 1));
   return part;
 }
 
-/// Whether a path is that of a route. `parameter` gets what stands for its `{}`.
+/// True if a path matches a route. Sets `parameter` to the part for its `{}`.
 bool matches(std::string_view route, std::string_view path, std::string_view& parameter) {
   if (std::ranges::count(route, '/') != std::ranges::count(path, '/')) return false;
   while (!route.empty()) {

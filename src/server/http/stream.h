@@ -12,27 +12,27 @@
 
 namespace winnow::server {
 
-/// The token of operations that leave their error in `error` and do not throw.
+/// A completion token for operations that set `error` instead of throwing.
 inline auto into(boost::system::error_code& error) {
   return boost::asio::redirect_error(boost::asio::use_awaitable, error);
 }
 
-/// The bytes of a connection, by TLS or as they are. What Asio calls an AsyncReadStream and an AsyncWriteStream.
+/// The byte stream of a connection, with or without TLS. Models Asio's AsyncReadStream and AsyncWriteStream.
 class Stream {
  public:
   using executor_type = boost::asio::ip::tcp::socket::executor_type;
 
-  /// Null: no TLS. The context outlives the stream.
+  /// `tls` may be null: no TLS. The context outlives the stream.
   Stream(boost::asio::ip::tcp::socket socket, boost::asio::ssl::context* tls);
 
   executor_type get_executor() { return socket_.get_executor(); }
   boost::asio::ip::tcp::socket& socket() { return socket_; }
 
-  /// To be called first.
+  /// Must be called first.
   boost::asio::awaitable<void> handshake(boost::system::error_code& error);
-  /// Whether a handshake has failed because the client speaks plain HTTP. From then on so does the stream.
+  /// True if the handshake failed because the client speaks plain HTTP. From then on the stream does, too.
   bool falls_back_to_plain(const boost::system::error_code& error);
-  /// Says that nothing more is sent.
+  /// Shuts down the sending side.
   boost::asio::awaitable<void> end_output();
 
   template <class Buffers, class Token>
@@ -50,7 +50,7 @@ class Stream {
  private:
   boost::asio::ip::tcp::socket socket_;
   std::optional<boost::asio::ssl::stream<boost::asio::ip::tcp::socket&>> tls_;
-  bool is_open_ = false;  ///< TLS has begun
+  bool is_open_ = false;  ///< a TLS connection is established
 };
 
 }  // namespace winnow::server

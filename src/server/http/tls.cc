@@ -32,7 +32,7 @@ void load_certificate(ssl::context& context, const std::string& path) {
   if (error) throw InputError(fmt::format("{} is no certificate in PEM form: {}", path, error.message()));
 }
 
-/// Nobody is asked for the password of a key.
+/// Fails for an encrypted key instead of prompting for its password.
 void load_key(ssl::context& context, const TlsFiles& files) {
   const std::string text = pem_text(files.key);
   error_code error;

@@ -7,8 +7,8 @@
 
 namespace winnow::server {
 
-/// The context of a server for TLS 1.2 and 1.3. Throws InputError: a file cannot be read, has no certificate or no key,
-/// the key is encrypted or another certificate's.
+/// The server's context for TLS 1.2 and 1.3. Throws InputError if a file cannot be read, has no certificate or no key,
+/// or if the key is encrypted or belongs to another certificate.
 boost::asio::ssl::context tls_context(const TlsFiles& files);
 
 }  // namespace winnow::server

@@ -5,7 +5,7 @@
 
 namespace winnow::server {
 
-/// Files in PEM form: a certificate with those that vouch for it, and its key.
+/// Files in PEM format: a certificate with its chain, and its key.
 struct TlsFiles {
   std::string certificate;
   std::string key;

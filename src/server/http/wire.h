@@ -9,18 +9,18 @@
 
 namespace winnow::server {
 
-/// Fate of a connection after a request.
+/// What happens to a connection after a request.
 enum class After : std::uint8_t { keeps, closes };
 
-/// How a reply is put on the wire.
+/// How a reply is written to the connection.
 struct Framing {
-  unsigned version = 11;  ///< of HTTP, as Beast has it
+  unsigned version = 11;  ///< of HTTP, in Beast's numbering
   After after = After::keeps;
   bool has_body = true;
-  std::vector<Header> headers = {};  ///< that the reply gets besides its own
+  std::vector<Header> headers = {};  ///< additional headers of the reply
 };
 
-/// The bytes of a whole reply.
+/// The bytes of a complete reply.
 std::string reply_bytes(const HttpReply& reply, const Framing& framing);
 
 /// The bytes of a stream of server-sent events: its head, each part, its end.

@@ -18,7 +18,7 @@ namespace {
 
 constexpr const char* kPrefix = "input_prefix";
 
-/// Tokens that stand around the parts of a text which is filled in. `file` and `repository` may be absent (negative).
+/// Tokens around the parts of a text to fill in. `file` and `repository` may be absent (negative).
 struct InfillTokens {
   Token prefix;
   Token suffix;
@@ -43,7 +43,7 @@ std::vector<Token> text_tokens(const Model& model, const std::string& text) {
   return model.impl().vocab.tokenize(text, ControlTokens::as_text);
 }
 
-/// A file, or a piece of one, that stands before the text.
+/// A file, or a part of one, that precedes the text.
 struct Extra {
   std::string name;
   std::string text;
@@ -57,7 +57,7 @@ std::vector<Extra> read_extra(Fields& fields) {
   return out;
 }
 
-/// The opening of a file: its name, or a line where the model has no token for that.
+/// The opening of a file: its name, or a separating line if the model has no token for it.
 std::vector<Token> file_opening(const Model& model, const InfillTokens& with, const std::string& name) {
   if (with.file < 0) return text_tokens(model, "\n\n--- snippet ---\n\n");
   std::vector<Token> out{with.file};
@@ -65,7 +65,7 @@ std::vector<Token> file_opening(const Model& model, const InfillTokens& with, co
   return out;
 }
 
-/// The last `room` tokens of the files; of those before none is tokenized.
+/// The last `room` tokens of the files. Does not tokenize earlier files.
 std::vector<Token> files_before(const Model& model, const InfillTokens& with, const std::vector<Extra>& extra,
                                 std::size_t room) {
   std::vector<Token> out;

@@ -13,7 +13,7 @@ namespace winnow::server {
 
 namespace {
 
-/// An answer has a text, and nothing else that could be asked for.
+/// Refuses features other than the text of one answer.
 void refuse_more(const AnswerForm& form) {
   if (form.answers > 1) throw NotImplemented("n", "n is not implemented here: an answer is one text");
   if (form.alternatives) throw NotImplemented("logprobs", "logprobs are not implemented here: use /v1/completions");

@@ -5,7 +5,7 @@
 
 namespace winnow::server {
 
-/// llama.cpp's /infill: what stands between two texts.
+/// llama.cpp's /infill: fills in the text between two texts.
 Surface infill_surface();
 
 }  // namespace winnow::server

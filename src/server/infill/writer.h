@@ -8,7 +8,7 @@
 
 namespace winnow::server {
 
-/// Tells one text in the form of llama.cpp's server, whole or in chunks.
+/// Sends one text in the format of llama.cpp's server, at once or as a stream.
 class InfillWriter : public OneAnswerWriter {
  public:
   using OneAnswerWriter::OneAnswerWriter;

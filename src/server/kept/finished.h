@@ -13,10 +13,10 @@
 
 namespace winnow::server {
 
-/// A request that has been answered, and what was kept of its first prompt.
+/// A finished request, and what was kept of its first prompt.
 struct FinishedRequest {
-  std::string id;   ///< that its client knows
-  std::string key;  ///< of its owner
+  std::string id;   ///< known to the client
+  std::string key;  ///< of the client
   std::string spec;
   std::string budget;
   std::vector<Token> tokens;  ///< of the whole prompt
@@ -25,7 +25,7 @@ struct FinishedRequest {
   std::size_t bytes() const;
 };
 
-/// The last requests that have been answered, as many as fit into the limits.
+/// The last finished requests, as many as fit into the limits.
 class FinishedRequests {
  public:
   struct Limits {
@@ -37,7 +37,7 @@ class FinishedRequests {
   explicit FinishedRequests(const Limits& limits) : limits_(limits) {}
 
   void put(FinishedRequest request);
-  /// Null: there is none with this id and this owner.
+  /// Null if the owner has no request with this id.
   std::shared_ptr<const FinishedRequest> find(std::string_view id, std::string_view key) const;
 
  private:

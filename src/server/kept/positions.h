@@ -13,15 +13,14 @@ struct Run {
   std::int32_t last = 0;
 };
 
-/// Which positions each KV head of each layer keeps of a text. Neighbours are often kept together, so runs take less
-/// than positions.
+/// Positions that each KV head of each layer keeps of a text. Stored as runs, since neighbours are often kept together.
 class KeptPositions {
  public:
   using Layer = std::vector<std::vector<Run>>;  ///< [KV head][run], ascending
 
   using Positions = std::vector<std::vector<std::vector<std::int32_t>>>;  ///< [layer][KV head], ascending
 
-  /// Positions that are kept of so many tokens.
+  /// `positions` are those kept of `seen` tokens.
   KeptPositions(const Positions& positions, int seen);
 
   const std::vector<Layer>& layers() const { return layers_; }

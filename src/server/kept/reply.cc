@@ -9,7 +9,7 @@ namespace winnow::server {
 
 namespace {
 
-/// [token] The text of each. A character that several tokens make is the text of the last of them.
+/// The text of each token, [token]. A character of several tokens belongs to the last of them.
 Json pieces_of(const Model& model, const std::vector<Token>& tokens) {
   Json out = Json::array();
   std::string held;

@@ -23,7 +23,7 @@ constexpr const char* kThoseRead = "winnow reads text, thinking, tool_use and to
   throw FieldError(block.path("type"), fmt::format("{} is {}: {}", block.path("type"), brief(type), kThoseRead));
 }
 
-/// Calls `read` with the fields of each block and its kind; a plain text is read as a list of one block.
+/// Calls `read` with the fields and the type of each block. A plain text counts as one block.
 template <class Read>
 void read_blocks(const Json& content, const std::string& path, const Read& read) {
   if (content.is_string()) {
@@ -39,7 +39,7 @@ void read_blocks(const Json& content, const std::string& path, const Read& read)
   }
 }
 
-/// Texts of a list of blocks that are nothing else.
+/// The texts of a list of blocks, which must all be text.
 std::vector<std::string> read_texts(const Json& content, const std::string& path) {
   std::vector<std::string> out;
   read_blocks(content, path, [&out](Fields& block, const std::string& type) {
@@ -49,7 +49,8 @@ std::vector<std::string> read_texts(const Json& content, const std::string& path
   return out;
 }
 
-/// A block that a client changes with each request to be billed by: with it no prompt would begin as the last one did.
+/// True for a block with billing data, which a client changes with each request: left in, it would keep prompts from
+/// sharing a prefix.
 bool is_billing_header(const std::string& text) {
   return text.starts_with("x-anthropic-billing-header:") && text.find_first_of('\n') >= text.find_last_not_of('\n');
 }
@@ -72,7 +73,7 @@ AskedMessage read_tool_result(Fields& block) {
   return out;
 }
 
-/// Results of tools are messages of their own.
+/// Reads a user message. Tool results become separate messages.
 void read_user_turn(const Json& content, const std::string& path, std::vector<AskedMessage>& to) {
   std::vector<std::string> parts;
   const auto end_message = [&] {
@@ -91,7 +92,7 @@ void read_user_turn(const Json& content, const std::string& path, std::vector<As
   end_message();
 }
 
-/// Thinking in cipher cannot be read, and is left out.
+/// Reads an assistant message. Leaves out encrypted thinking, which cannot be read.
 AskedMessage read_assistant_turn(const Json& content, const std::string& path) {
   AskedMessage out{.said = {.role = Role::assistant, .content = {}}};
   Message& said = out.said;
@@ -126,7 +127,7 @@ void read_turns(Fields& fields, std::vector<AskedMessage>& to) {
   fields.each("messages", [&to](Fields& turn) { read_turn(turn, to); });
 }
 
-/// Tools that the API's own servers have are left out.
+/// Reads the client's tools. Leaves out those that Anthropic's servers run.
 void read_messages_tools(Fields& fields, AskedConversation& to) {
   fields.each("tools", [&to](Fields& tool) {
     if (leaves_out(tool.text("type").value_or("custom"), "custom", to)) return;
@@ -154,7 +155,7 @@ AskedToolChoice read_messages_choice(Fields& fields) {
   return out;
 }
 
-/// Whether the model thinks before it answers.
+/// Reads whether the model thinks before it answers.
 AskedThinking read_thinking(Fields& fields) {
   const Json* const thinking = fields.object("thinking");
   if (thinking == nullptr) return {};
@@ -175,7 +176,7 @@ std::vector<std::string> read_stop_sequences(Fields& fields) {
   return out;
 }
 
-/// The format has a field of its own, as it was called first, or is with the effort.
+/// Reads the output format from its field or, as the API first had it, from a field of its own, and the effort.
 void read_output(Fields& fields, AskedConversation& to) {
   to.format = read_format(fields, "output_format");
   const Json* const config = fields.object("output_config");
@@ -185,7 +186,7 @@ void read_output(Fields& fields, AskedConversation& to) {
   ask_for_effort(inner.text("effort"), to);
 }
 
-/// An answer goes on with a last message of the assistant that is nothing but text.
+/// Continues a last assistant message that consists of text only.
 chat::Ending ending_of(const Message& last) {
   const bool is_begun = last.role == Role::assistant && last.calls.empty() && !last.content.empty();
   return is_begun ? chat::Ending::continued : chat::Ending::answer;

@@ -8,7 +8,7 @@ namespace winnow::server {
 /// Reads the body of a request for a message. Throws ApiError.
 AnswerRequest read_messages_body(Fields& fields, const RequestTerms& terms);
 
-/// Its part that makes the prompt: `system`, `messages`, `tools`, `tool_choice`. Throws ApiError.
+/// Reads the fields that make up the prompt: `system`, `messages`, `tools`, `tool_choice`. Throws ApiError.
 AskedConversation read_messages_conversation(Fields& fields);
 
 }  // namespace winnow::server

@@ -11,7 +11,7 @@ namespace winnow::server {
 
 namespace {
 
-/// The status of an error in this API: its clients try again on any from 500 on, and 529 says to do so later.
+/// The status of an error in this API: clients retry from 500 on, and 529 asks them to do it later.
 int messages_status(int status) { return status == 501 ? 400 : status == 503 ? 529 : status; }
 
 const char* messages_type(int status) {
@@ -33,7 +33,7 @@ const char* messages_type(int status) {
   }
 }
 
-/// Clients look for this sentence, by which they shorten their conversation.
+/// The sentence of an error; clients look for that of a long prompt, to shorten the conversation.
 std::string messages_sentence(const std::exception_ptr& error) {
   try {
     std::rethrow_exception(error);

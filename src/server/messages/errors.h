@@ -8,10 +8,10 @@
 
 namespace winnow::server {
 
-/// `{"type": "error", "error": {"type", "message"}}` with its status and headers, for whatever was thrown.
+/// Formats any exception as `{"type": "error", "error": {"type", "message"}}`, with its status and headers.
 HttpReply messages_error(const std::exception_ptr& error);
 
-/// The same as an event, for a stream that has begun.
+/// The same as an event of a stream that has begun.
 std::string messages_error_event(const std::exception_ptr& error);
 
 }  // namespace winnow::server

@@ -15,7 +15,7 @@ namespace winnow::server {
 
 namespace {
 
-/// Tokens that were not read because they were stored are counted by themselves. None are paid for to be stored.
+/// Reports tokens that were not read because they were stored separately. Storing costs none.
 Json messages_usage(const AnswerCost& cost) {
   return {{"input_tokens", cost.prompt_tokens - cost.cached_tokens},
           {"cache_creation_input_tokens", 0},
@@ -29,14 +29,14 @@ const char* stop_reason_of(const AnswerEnd& end) {
   return end.has_called ? "tool_use" : "end_turn";
 }
 
-/// The text of an object with one more member, whose value is JSON text.
+/// The text of an object with an additional member, whose value is given as JSON.
 std::string with_member(const Json& object, const char* name, const std::string& value) {
   std::string out = text_of(object);
   out.pop_back();
   return fmt::format("{},\"{}\":{}}}", out, name, value);
 }
 
-/// JSON whose numbers have two digits where they have more: none is beyond what a number may be.
+/// Cuts numbers in JSON to two digits, so that none is too large to parse.
 std::string with_short_numbers(std::string_view json) {
   std::string out;
   std::size_t digits = 0;
@@ -52,7 +52,7 @@ std::string with_short_numbers(std::string_view json) {
   return out;
 }
 
-/// Arguments as the model has written them. It may write what is no object, or too deep to be told.
+/// Arguments as the model wrote them; {} if they are not an object or nested too deeply.
 std::string input_of(const std::string& arguments) {
   try {
     if (parse_json<Json>(with_short_numbers(arguments)).is_object()) return arguments;

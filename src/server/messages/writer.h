@@ -10,7 +10,7 @@
 
 namespace winnow::server {
 
-/// Tells an answer as a message of content blocks, whole or as a stream.
+/// Sends an answer as a message of content blocks, at once or as a stream.
 class MessageWriter : public OneAnswerWriter {
  public:
   using OneAnswerWriter::OneAnswerWriter;
@@ -27,15 +27,15 @@ class MessageWriter : public OneAnswerWriter {
   HttpReply error_reply_for(const std::exception_ptr& error) const override;
 
   Json message(const AnswerCost& cost) const;
-  /// Ends the block that is open unless it is such a one, and begins one.
+  /// Ends the open block, unless it is of this kind, and begins a new one.
   void open(Block kind, Json block);
   void close();
   void delta(Json delta);
   void tell(const Json& event) { write(named_event(event)); }
 
   AnswerPiece whole_;           ///< unless it is streamed
-  std::optional<Block> block_;  ///< that is open
-  std::size_t blocks_ = 0;      ///< that have begun
+  std::optional<Block> block_;  ///< the open block
+  std::size_t blocks_ = 0;      ///< number of blocks begun
 };
 
 }  // namespace winnow::server

@@ -22,10 +22,10 @@ using prometheus::Family;
 using prometheus::Gauge;
 using prometheus::Histogram;
 
-/// Clients choose specs: beyond so many they are counted together.
+/// Clients choose specs; those beyond this number are counted together.
 constexpr std::size_t kMostSpecs = 100;
 
-/// 1, 2, 5, 10 … times `least`, up to `most`.
+/// Steps of 1, 2, 5, 10 … times `least`, up to `most`.
 Histogram::BucketBoundaries steps(double least, double most) {
   Histogram::BucketBoundaries out;
   for (double decade = least; decade <= most; decade *= 10) {
@@ -106,7 +106,7 @@ struct Metrics::Impl {
       counters("winnow_rejected_total", "Requests that were refused, by the code or type of the error.");
 
   std::mutex show_mutex;
-  PrefixUse shown;                              ///< what the counters say
+  PrefixUse shown;                              ///< values of the counters
   std::map<std::string, Gauge*> entries_shown;  ///< by spec
 };
 

@@ -9,33 +9,33 @@
 
 namespace winnow::server {
 
-/// Why an answer has ended, as vLLM has it: stop, length, abort (it was cancelled), error.
+/// The reason for an answer's end by vLLM's names: stop, length, abort (cancelled), error.
 const char* reason_of_end(const PromptEnd& end, const Generation& answer);
 
-/// Counts what happens to requests, and says it as Prometheus reads it. The names are vLLM's, so that dashboards for
-/// vLLM show winnow. A request is one prompt here. Any thread may call.
+/// Counts events of requests, and exports them for Prometheus. The names are vLLM's, so that dashboards for vLLM show
+/// winnow. A request here is one prompt. Thread-safe.
 class Metrics {
  public:
-  /// For a model of that name, and so many bytes that may be promised.
+  /// `model` is the model's name, `memory` the bytes that may be promised.
   Metrics(const std::string& model, std::size_t memory);
   ~Metrics();
 
-  /// A prompt of so many tokens has been read.
+  /// A prompt of `tokens` tokens has been read.
   void read(int tokens);
-  /// The first token of a prompt's answers has come so many seconds after the request.
+  /// The first token of a prompt's answers arrived `seconds` after the request.
   void first_token(double seconds);
-  /// A token has come so many seconds after the one before it.
+  /// A token arrived `seconds` after the one before it.
   void next_token(double seconds);
-  /// Any token of an answer has come.
+  /// Any token of an answer arrived.
   void token();
-  /// A request was answered to its end, so many seconds after it came.
+  /// A request finished `seconds` after it arrived.
   void answered(const PromptEnd& end, int prompt_tokens, double seconds);
-  /// A request was cancelled, or has met an error.
+  /// A request was cancelled, or failed.
   void stopped(const PromptEnd& end);
-  /// A request was refused before it began; `reason` is the code of its error, or its type.
+  /// A request was refused before it began; `reason` is its error's code, or else its type.
   void rejected(const std::string& reason);
 
-  /// The exposition, with what the engine holds now.
+  /// The metrics in Prometheus's text format, with the engine's current state.
   std::string text(const EngineLoad& load);
 
  private:

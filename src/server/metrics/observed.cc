@@ -73,7 +73,7 @@ void Observed::cancelled(std::size_t prompt, PromptEnd end) {
   to_->cancelled(prompt, std::move(end));
 }
 
-/// The last prompt to end completes it.
+/// Adds a prompt's end to the record; the last one completes it.
 void Observed::add_to_record(const PromptEnd& end) {
   record_.cost.add_end(end);
   for (const auto& answer : end.answers) reasons_.insert(reason_of_end(end, answer));

@@ -14,17 +14,17 @@
 
 namespace winnow::server {
 
-/// Who is told of what happens to requests; they outlive them.
+/// Receivers of requests' events; they outlive Observed.
 struct Observers {
   Metrics& metrics;
   RequestLog& log;
 };
 
-/// Passes the events of a request on, and tells observers of them. All in the thread for HTTP.
+/// Forwards the events of a request, and reports them to the observers. Runs in the HTTP thread.
 class Observed : public AnswerListener {
  public:
-  /// `record` has what is known before the request begins; `prompt_tokens` [prompt]; each prompt gets `answers`
-  /// answers.
+  /// `record` has the facts known before the request begins; `prompt_tokens` has one number for each prompt. Each
+  /// prompt gets `answers` answers.
   Observed(std::shared_ptr<AnswerListener> to, const Observers& observers, RequestRecord record,
            Clock::time_point arrived, const std::vector<int>& prompt_tokens, int answers);
 
@@ -39,7 +39,7 @@ class Observed : public AnswerListener {
   struct Prompt {
     int tokens = 0;
     bool is_read = false;
-    std::vector<std::optional<Clock::time_point>> last;  ///< when the last token of each answer came
+    std::vector<std::optional<Clock::time_point>> last;  ///< time of the last token of each answer
   };
 
   void has_read(Prompt& prompt);
@@ -48,8 +48,8 @@ class Observed : public AnswerListener {
   std::shared_ptr<AnswerListener> to_;
   Observers observers_;
   RequestRecord record_;
-  std::set<std::string> reasons_;  ///< why its answers have ended
-  std::size_t ended_ = 0;          ///< prompts
+  std::set<std::string> reasons_;  ///< of the ends of its answers
+  std::size_t ended_ = 0;          ///< number of prompts
   Clock::time_point arrived_;
   std::vector<Prompt> prompts_;
 };

@@ -67,7 +67,7 @@ Json keeping_field(const RequestDefaults& defaults) {
           {"protocol", defaults.protocol == Protocol::aware ? "question-aware" : "question-agnostic"}};
 }
 
-/// `auto` first, with the specs that it stands for.
+/// The methods, beginning with `auto` and the specs that it stands for.
 Json methods_json() {
   const MethodInfo chosen = describe_recommended();
   Json specs = Json::object();
@@ -81,7 +81,7 @@ Json methods_json() {
   return out;
 }
 
-/// Where a field has no limit of its own, null.
+/// The limits of fields; null for fields without one of their own.
 Json field_limits_json() {
   Json out = Json::array();
   for (const auto& limit : field_limits())

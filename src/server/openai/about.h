@@ -12,7 +12,7 @@
 
 namespace winnow::server {
 
-/// Whether the server takes requests.
+/// Whether the server accepts requests.
 enum class Health : std::uint8_t { ok, draining };
 
 /// The model as clients see it.
@@ -20,15 +20,15 @@ struct ServedModel {
   ServedModel(std::shared_ptr<const Model> model, const ServerOptions& options);
 
   std::shared_ptr<const Model> model;
-  std::string name;      ///< the option's, else the file's name without `.gguf`
-  int context;           ///< the most tokens of a prompt and its answer
+  std::string name;      ///< the option's, or else the file's without `.gguf`
+  int context;           ///< most tokens of a prompt and its answer
   std::int64_t started;  ///< seconds since 1970
 };
 
-/// Replies of the routes about the server, made at once.
+/// Replies of the routes about the server.
 HttpReply health_reply(Health health);
 HttpReply models_reply(const ServedModel& served);
-/// Throws ApiError where `name` is not that of the model.
+/// Throws ApiError if `name` is not the model's.
 HttpReply model_reply(const ServedModel& served, const std::string& name);
 HttpReply slots_reply(const EngineThread& engine);
 HttpReply props_reply(const ServedModel& served, const ServerOptions& options, int threads);

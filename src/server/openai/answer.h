@@ -8,27 +8,27 @@
 
 namespace winnow::server {
 
-/// A new id, which begins with `prefix`.
+/// A new id that begins with `prefix`.
 std::string new_id(const std::string& prefix);
 
-/// OpenAI's names.
+/// OpenAI's name of a finish reason.
 const char* finish_name(FinishReason reason);
 
-/// `usage`, `winnow` and `timings` (as llama.cpp's).
+/// The objects `usage`, `winnow` and `timings` (llama.cpp's).
 Json usage_json(const AnswerCost& cost);
 Json keeping_json(const AnswerCost& cost);
 Json timings_json(const AnswerCost& cost);
 
-/// The begin of an answer or a chunk of a stream, which is such an object.
+/// The first fields of an answer or a chunk, which has the type `object`.
 Json head_json(const AnswerHead& head, const char* object);
 
 /// An event of a stream.
 std::string event(const Json& json);
-/// The same with the name that its `type` says.
+/// An event with the name in its `type`.
 std::string named_event(const Json& json);
-/// JSON text in which bytes that are no UTF-8 are replaced.
+/// Serializes JSON, replacing invalid UTF-8.
 std::string text_of(const Json& json);
-/// null for an empty text.
+/// The text, or null if it is empty.
 Json text_or_null(const std::string& text);
 
 }  // namespace winnow::server

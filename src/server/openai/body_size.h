@@ -6,8 +6,8 @@
 
 namespace winnow::server {
 
-/// The most values that a text can have as JSON, whether it is JSON or not: one for each bracket that opens and each
-/// comma outside of strings. Takes a moment, where parsing takes memory.
+/// An upper bound of the number of values in a text if it is parsed as JSON: opening brackets and commas outside of
+/// strings. Much cheaper than parsing, which takes memory.
 std::size_t most_values(std::string_view json);
 
 }  // namespace winnow::server

@@ -14,7 +14,7 @@ namespace winnow::server {
 
 namespace {
 
-/// Result of `parse`; names the field in errors.
+/// Calls `parse`, and adds the field's name to its errors.
 template <class Parse>
 auto parsed(const std::string& path, const Parse& parse) {
   try {
@@ -24,14 +24,14 @@ auto parsed(const std::string& path, const Parse& parse) {
   }
 }
 
-/// A budget is a text, or a number of entries.
+/// Reads a budget: a text, or a number of entries.
 std::optional<std::string> budget_text(Fields& fields) {
   const Json* const value = fields.any("budget");
   if (value == nullptr || !value->is_number()) return fields.text("budget");
   return std::to_string(integer_at(*value, fields.path("budget"), 1, std::numeric_limits<int>::max()));
 }
 
-/// Which documents are asked, and how. `given` is the budget of the request.
+/// Reads the documents to ask, and how to ask them. `given` is the request's budget.
 void read_asking(Fields& fields, const std::optional<Budget>& given, Keeping& out) {
   const auto ask = fields.text("ask");
   const Json* const names = fields.list("documents");
@@ -57,8 +57,8 @@ void read_asking(Fields& fields, const std::optional<Budget>& given, Keeping& ou
   out.keep = parsed(fields.path("budget"), [&out] { return documents::cache_of(out.ask); });
 }
 
-/// By the header, or by the object `winnow`; empty: there is none. A balancer knows the header alone, so they must not
-/// differ.
+/// Reads the session's name from the header or the object `winnow`; empty if there is none. They must not differ, since
+/// load balancers only see the header.
 std::optional<std::string> session_name(const std::string& header, Fields& fields) {
   auto name = fields.text("session");
   if (name && !header.empty() && *name != header)
@@ -69,7 +69,7 @@ std::optional<std::string> session_name(const std::string& header, Fields& field
   return header;
 }
 
-/// Sets what a session needs.
+/// Sets the options that a stored conversation needs.
 void keep_session(const std::string& name, Keeping& keeping) {
   parsed("winnow.session", [&name] { check_session_name(name); });
   keeping.session = name;
@@ -92,10 +92,10 @@ CacheOptions read_cache(Fields& fields, const CacheChoice& defaults, Protocol pr
   if (kv) {
     parsed(fields.path("kv"), [&] { return choice.name_method(*kv); });
   } else if (budget && choice.spec == Spec()) {
-    choice.spec.reset();  // full has no use for a budget
+    choice.spec.reset();  // full needs no budget
   }
   CacheOptions out = choice.with(protocol);
-  if (!budget && !out.spec.method().needs_budget()) out.budget.reset();  // the default is for another method
+  if (!budget && !out.spec.method().needs_budget()) out.budget.reset();  // the default belongs to another method
   if (budget) out.budget = parsed(fields.path("budget"), [&budget] { return Budget::parse(*budget); });
   if (const auto type = fields.text("kv_type"))
     out.kv_type = parsed(fields.path("kv_type"), [&type] { return KvType::parse(*type); });

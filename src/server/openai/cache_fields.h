@@ -12,25 +12,25 @@
 
 namespace winnow::server {
 
-/// How a request's cache is kept.
+/// Cache options of a request.
 struct Keeping {
   CacheOptions keep;
   Protocol protocol = Protocol::aware;
-  std::optional<std::string> session = {};  ///< which the request goes on with
-  std::vector<std::string> documents = {};  ///< that are asked, by name; `keep` is then how `ask` keeps them
+  std::optional<std::string> session = {};  ///< name of the stored conversation that the request continues
+  std::vector<std::string> documents = {};  ///< names of the documents to ask; `keep` then has the options of `ask`
   AskOptions ask = {};
 };
 
-/// Reads `kv`, `budget` and `kv_type` of an object `winnow`. A budget without a method, where the default is full, is
-/// one for `auto`. Throws ApiError for what cannot be, with the sentence that the command would print.
+/// Reads `kv`, `budget` and `kv_type` of an object `winnow`. A budget without a method means `auto` if the default
+/// method is full. Throws ApiError for invalid options, with the command's error message.
 CacheOptions read_cache(Fields& fields, const CacheChoice& defaults, Protocol protocol);
 
-/// Throws ApiError, with the nearest name, for a field that nobody has asked for.
+/// Throws ApiError, with the nearest name, for an unknown field.
 void refuse_unknown(const Fields& fields);
 
-/// Reads the object `winnow` of a request. Throws ApiError: an unknown name in it with the nearest one, what cannot be
-/// with the sentence that the command would print, what is not there yet. `session` is the one that a header names;
-/// empty: none does.
+/// Reads the object `winnow` of a request. Throws ApiError for an unknown field (with the nearest name), for invalid
+/// options (with the command's error message), and for missing features. `session` is the header's session; empty:
+/// none.
 Keeping read_keeping(Fields& fields, const RequestDefaults& defaults, const std::string& session);
 
 }  // namespace winnow::server

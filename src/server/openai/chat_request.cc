@@ -111,7 +111,8 @@ AskedToolChoice read_choice(Fields& fields) {
   return out;
 }
 
-/// vLLM's and llama.cpp's name for what templates know besides; `enable_thinking` is one.
+/// Reads `chat_template_kwargs`, vLLM's and llama.cpp's field for other variables of the template, such as
+/// `enable_thinking`.
 void read_variables(Fields& fields, AskedConversation& to) {
   constexpr const char* kName = "chat_template_kwargs";
   const Json* const variables = fields.object(kName);

@@ -11,14 +11,14 @@ Json call_json(const CallPiece& call) {
   return {{"id", call.id}, {"type", "function"}, {"function", {{"name", call.name}, {"arguments", call.arguments}}}};
 }
 
-/// A call's first piece has its name, the others more of its arguments.
+/// The first delta of a call has its name, the others have parts of its arguments.
 Json call_delta(const CallPiece& call) {
   Json out = call.name.empty() ? Json{{"function", {{"arguments", call.arguments}}}} : call_json(call);
   out["index"] = call.index;
   return out;
 }
 
-/// By llama.cpp's name and by vLLM's.
+/// Adds reasoning under both names, llama.cpp's and vLLM's.
 void put_reasoning(Json& message, const std::string& reasoning) {
   if (!reasoning.empty()) message["reasoning_content"] = message["reasoning"] = reasoning;
 }
@@ -48,7 +48,7 @@ Json ChatWriter::logprobs(int /*choice*/, std::span<const GeneratedToken> tokens
   return chat_logprobs(tokens, *plan().form.alternatives, model());
 }
 
-/// A call that is not cut off is one, though `length` has ended the answer.
+/// Complete calls count as calls, even if `length` ended the answer.
 const char* ChatWriter::finish_of(const AnswerEnd& end) const {
   return end.has_called && end.reason == FinishReason::stop ? "tool_calls" : finish_name(end.reason);
 }

@@ -5,7 +5,7 @@
 
 namespace winnow::server {
 
-/// Tells the answers to a chat: messages, with reasoning and calls.
+/// Sends the answers to a chat: messages, with reasoning and calls.
 class ChatWriter : public ChoicesWriter {
  public:
   using ChoicesWriter::ChoicesWriter;

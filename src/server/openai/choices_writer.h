@@ -12,7 +12,7 @@
 
 namespace winnow::server {
 
-/// Tells answers as OpenAI's list of choices, whole or in chunks. How a choice looks is up to each surface.
+/// Sends answers as OpenAI's list of choices, at once or in chunks. Subclasses format a choice.
 class ChoicesWriter : public SurfaceWriter {
  public:
   ChoicesWriter(std::shared_ptr<const Model> model, AnswerPlan plan, std::shared_ptr<Responder> to);
@@ -22,24 +22,24 @@ class ChoicesWriter : public SurfaceWriter {
   void finished(const AnswerCost& cost) override;
 
  protected:
-  /// An answer that is told as a whole.
+  /// An answer that is sent at once.
   struct Whole {
     AnswerPiece piece;
     AnswerEnd end;
   };
 
-  /// The names of a whole answer and of a chunk.
+  /// Types of the objects of a complete answer and of a chunk.
   virtual const char* whole_object() const = 0;
   virtual const char* chunk_object() const = 0;
-  /// The first chunk of each choice; null: there is none.
+  /// The first chunk of each choice; null: none.
   virtual Json first_chunk() const { return nullptr; }
-  /// Puts a piece into a choice of a chunk.
+  /// Adds a delta to a choice of a chunk.
   virtual void put_piece(Json& choice, const AnswerPiece& piece) const = 0;
-  /// Puts an answer into a choice, before what all choices have.
+  /// Adds an answer to a choice, before the fields that all choices have.
   virtual void put_whole(Json& choice, const Whole& whole) const = 0;
-  /// Changes a choice that is complete.
+  /// Edits a complete choice.
   virtual void complete(Json& /*choice*/, const Whole& /*whole*/) const {}
-  /// REQUIRES: log probabilities are asked for.
+  /// REQUIRES: log probabilities were requested.
   virtual Json logprobs(int choice, std::span<const GeneratedToken> tokens) = 0;
   virtual const char* finish_of(const AnswerEnd& end) const { return finish_name(end.reason); }
 

@@ -7,7 +7,7 @@
 
 namespace winnow::server {
 
-/// Tells how prompts go on: texts, with their prompts before them if the request wants it.
+/// Sends continuations of prompts: texts, after their prompts if the request wants it.
 class CompletionWriter : public ChoicesWriter {
  public:
   using ChoicesWriter::ChoicesWriter;
@@ -21,7 +21,7 @@ class CompletionWriter : public ChoicesWriter {
   Json logprobs(int choice, std::span<const GeneratedToken> tokens) override;
 
  private:
-  std::map<int, std::size_t> offsets_;  ///< where the next token of a choice begins, in characters of its answer
+  std::map<int, std::size_t> offsets_;  ///< offset of a choice's next token, in characters of its answer
 };
 
 }  // namespace winnow::server

@@ -45,7 +45,7 @@ std::string error_body(const ApiError& error) {
 
 }  // namespace
 
-// Programs that shorten their conversation look for "prompt is too long" or for "exceeds the available context size".
+// Programs that shorten their conversation look for "prompt is too long" or "exceeds the available context size".
 PromptTooLong::PromptTooLong(std::size_t tokens, Count count, int context, const std::string& field)
     : ApiError(400,
                fmt::format("the prompt is too long: it has {}{} tokens, which exceeds the available context size of {} "
@@ -80,7 +80,7 @@ ApiError api_error(const std::exception_ptr& error) {
     return {400, e.what(), {}, "insufficient_memory"};
   } catch (const std::bad_alloc&) {
     return {503, "the server is out of memory: try again later"};
-  } catch (const std::exception&) {  // its sentence may be about anything
+  } catch (const std::exception&) {  // its message may reveal internals
     return {500, "something went wrong in the server: its log says what"};
   }
 }

@@ -12,7 +12,7 @@
 
 namespace winnow::server {
 
-/// An error of a request, as clients of OpenAI's servers read it.
+/// An error of a request, in the format of OpenAI's API.
 class ApiError : public Error {
  public:
   ApiError(int status, const std::string& sentence, std::string param = {}, std::string code = {})
@@ -28,13 +28,13 @@ class ApiError : public Error {
   std::string code_;
 };
 
-/// A field of a request that cannot be so: 400.
+/// An invalid field of a request: 400.
 class FieldError : public ApiError {
  public:
   FieldError(const std::string& field, const std::string& sentence) : ApiError(400, sentence, field) {}
 };
 
-/// An error for something that winnow does not do: 501.
+/// A feature that winnow does not have: 501.
 class NotImplemented : public ApiError {
  public:
   NotImplemented(const std::string& field, const std::string& sentence) : ApiError(501, sentence, field) {}
@@ -43,13 +43,13 @@ class NotImplemented : public ApiError {
 /// A prompt that leaves no room for an answer: 400 with code `context_length_exceeded`.
 class PromptTooLong : public ApiError {
  public:
-  /// `least`: it has so many tokens or more.
+  /// `least`: it has at least this number of tokens.
   enum class Count : std::uint8_t { exact, least };
   PromptTooLong(std::size_t tokens, Count count, int context, const std::string& field);
 
   std::size_t tokens() const { return tokens_; }
   int context() const { return context_; }
-  /// Whether the answer would have been a stream. Some APIs then tell this error in one.
+  /// True if the answer would have been a stream. Some APIs then send this error as a stream.
   bool is_for_stream() const { return is_for_stream_; }
   void set_for_stream() { is_for_stream_ = true; }
 
@@ -59,25 +59,25 @@ class PromptTooLong : public ApiError {
   bool is_for_stream_ = false;
 };
 
-/// An error that comes when a request has begun: want of memory is then not the request's fault.
+/// An error of a request that has begun. Lack of memory is then not the request's fault.
 std::exception_ptr late_error(const std::exception_ptr& error);
 
-/// Whatever was thrown, as a server says it.
+/// Converts any exception to an error of a request.
 ApiError api_error(const std::exception_ptr& error);
-/// Headers that go with it.
+/// Headers of the error's reply.
 std::vector<Header> headers_of(const std::exception_ptr& error);
 
-/// `{"error": {"message", "type", "param", "code"}}` with its status and headers, for whatever was thrown.
+/// Formats any exception as `{"error": {"message", "type", "param", "code"}}`, with its status and headers.
 HttpReply error_reply(const std::exception_ptr& error);
 HttpReply error_reply(const ApiError& error);
 
-/// The status that says it.
+/// The HTTP status of an error.
 int status_of(const std::exception_ptr& error);
 
-/// Its own sentence: for the log, and not for clients.
+/// The original message: for the log, not for clients.
 std::string sentence_of(const std::exception_ptr& error);
 
-/// The name under which an error is counted: its code, or its type where it has none.
+/// The name under which an error is counted: its code, or else its type.
 std::string reason_of(const std::exception_ptr& error);
 
 /// The same JSON, for a stream that has begun.

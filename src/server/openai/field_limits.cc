@@ -67,7 +67,7 @@ constexpr std::array kLimits{
     FieldLimit{"*", kMembers, 1024},
 };
 
-/// A path without the numbers of elements.
+/// A path without the indices of elements.
 std::string pattern_of(std::string_view path) {
   std::string out;
   bool is_index = false;

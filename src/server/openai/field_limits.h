@@ -11,7 +11,7 @@
 
 namespace winnow::server {
 
-/// Unit in which a field's value is counted: bytes of a string, elements of a list, members of an object.
+/// Unit of a field's size: bytes of a string, elements of a list, members of an object.
 enum class SizeUnit : std::uint8_t { bytes, elements, members };
 
 /// `bytes`, `elements` or `members`.
@@ -19,24 +19,24 @@ const char* name_of(SizeUnit unit);
 
 /// The largest size of a field.
 struct FieldLimit {
-  std::string_view field;  ///< its path; `[]` stands for any element, `*` for all fields that have no row
+  std::string_view field;  ///< its path; `[]` stands for any element, `*` for all fields without a row
   SizeUnit unit;
   std::size_t most;
 };
 
-/// As large as the body, and with as many values: texts and tokens that the model reads, which its context bounds.
+/// No limit besides the body's, for texts and tokens that the model reads: the context limits them.
 inline constexpr std::size_t kWholeBody = static_cast<std::size_t>(-1);
 
-/// The one table of the sizes that fields of requests may have. /props tells it, and docs/guide/server.md has it.
+/// The table of field sizes. /props returns it, and docs/guide/server.md documents it.
 std::span<const FieldLimit> field_limits();
 
-/// Prompts of a request for completions.
+/// The most prompts of a request for completions.
 inline constexpr std::size_t kMostPrompts = 128;
 
-/// Says that a string, list or object is larger than the table allows; empty: it is not. `path` as in errors, such as
+/// The error message if a string, list or object exceeds the table's limit, or "". `path` is as in errors, such as
 /// `messages[3].content`.
 std::string too_large(const Json& value, const std::string& path);
-/// Throws FieldError where there is something to say.
+/// Throws FieldError if a value exceeds the table's limit.
 void check_size(const Json& value, const std::string& path);
 
 }  // namespace winnow::server

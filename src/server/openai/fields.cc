@@ -16,7 +16,7 @@ namespace winnow::server {
 
 namespace {
 
-/// Most values of a body: a value takes 16 bytes and more, where its JSON has two.
+/// The most values of a body: a value takes at least 16 bytes, and its JSON can have two.
 constexpr std::size_t kMostValues = std::size_t{1} << 20;
 
 std::string brief_of(const Json& value) {
@@ -27,7 +27,7 @@ std::string brief_of(const Json& value) {
   throw FieldError(path, fmt::format("{} must be {}, and is {}", brief(path), wanted, brief_of(value)));
 }
 
-/// A whole number that JSON may also write as 3.0.
+/// A whole number, which JSON may also write as 3.0.
 std::optional<std::int64_t> whole(const Json& value) {
   if (value.is_number_unsigned() && value.get<std::uint64_t>() > std::numeric_limits<std::int64_t>::max()) return {};
   if (value.is_number_integer()) return value.get<std::int64_t>();

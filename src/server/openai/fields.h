@@ -14,27 +14,27 @@
 
 namespace winnow::server {
 
-/// Parses a body. Throws ApiError (400): no JSON, invalid UTF-8, more than 64 levels or 1,048,576 values and names, a
-/// member that comes twice, no object, too many members.
+/// Parses a body. Throws ApiError (400) for invalid JSON or UTF-8, more than 64 levels or 1,048,576 values and names, a
+/// duplicate member, too many members, or if it is not an object.
 Json parse_body(const std::string& body);
 
-/// Reads the fields of a JSON object and knows which it was asked for. A field that is null is not there. All throw
-/// FieldError, which names the field, for a value of another type, out of range, or larger than field_limits() says.
+/// Reads the fields of a JSON object, and records their names. A null field counts as absent. All functions throw
+/// FieldError, naming the field, for a value of the wrong type, out of range, or larger than field_limits() allows.
 class Fields {
  public:
-  /// Keeps a reference. `prefix` goes before names in errors, such as `winnow.`.
+  /// Stores a reference. `prefix`, such as `winnow.`, precedes names in errors.
   explicit Fields(const Json& object, std::string prefix = {});
 
   std::optional<bool> boolean(std::string_view name);
-  /// A field that is there and true.
+  /// True if the field is present and true.
   bool is_set(std::string_view name) { return boolean(name).value_or(false); }
   std::optional<double> number(std::string_view name, double least = -std::numeric_limits<double>::max(),
                                double most = std::numeric_limits<double>::max());
   std::optional<std::int64_t> integer(std::string_view name, std::int64_t least, std::int64_t most);
   std::optional<std::string> text(std::string_view name);
-  /// One of some words.
+  /// One of the known words.
   std::optional<std::string> word(std::string_view name, const std::vector<std::string>& known);
-  /// Null when there is none. They live as long as the object.
+  /// Null if absent. It lives as long as the object.
   const Json* object(std::string_view name);
   const Json* list(std::string_view name);
   const Json* any(std::string_view name);
@@ -42,15 +42,15 @@ class Fields {
   /// Calls `read` with the fields of each object of a list, if there is one.
   void each(std::string_view name, const std::function<void(Fields&)>& read);
 
-  /// Throw when there is none, too.
+  /// These also throw if the field is absent.
   std::string required_text(std::string_view name);
   const Json& required_object(std::string_view name);
 
   /// The field's name in errors.
   std::string path(std::string_view name) const { return prefix_ + std::string(name); }
-  /// The names that nobody has asked for.
+  /// Names of fields that were never asked for.
   std::vector<std::string> unread() const;
-  /// All names that somebody has asked for.
+  /// All names that were asked for.
   std::vector<std::string> known() const { return {asked_.begin(), asked_.end()}; }
 
  private:
@@ -59,7 +59,7 @@ class Fields {
   std::set<std::string, std::less<>> asked_;
 };
 
-/// An element of a list, or another value whose place is known. Throw FieldError.
+/// For elements of lists and other values whose path is known. Both throw FieldError.
 std::int64_t integer_at(const Json& value, const std::string& path, std::int64_t least, std::int64_t most);
 double number_at(const Json& value, const std::string& path, double least, double most);
 const std::string& text_at(const Json& value, const std::string& path);

@@ -40,10 +40,10 @@ void read_stream(Fields& fields, AnswerForm& form) {
   Fields inner(*options, "stream_options.");
   form.usage_at_end = inner.is_set("include_usage");
   form.usage_in_chunks = inner.is_set("continuous_usage_stats");
-  inner.boolean("include_obfuscation");  // there is none
+  inner.boolean("include_obfuscation");  // there is none here
 }
 
-/// Refuses the fields that `tools` and `tool_choice` were called before.
+/// Refuses the old names of `tools` and `tool_choice`.
 void refuse_functions(Fields& fields) {
   const Json* const functions = fields.list("functions");
   if (functions != nullptr && !functions->empty())
@@ -94,7 +94,7 @@ std::vector<std::pair<Token, float>> read_biases(Fields& fields, int vocabulary)
     const std::string& name = item.key();
     Token token = -1;
     std::from_chars(name.data(), name.data() + name.size(), token);
-    if (token < 0 || token >= vocabulary || name != std::to_string(token))  // 01 would be 1 again
+    if (token < 0 || token >= vocabulary || name != std::to_string(token))  // rejects 01, which would be a second 1
       throw FieldError("logit_bias", fmt::format("logit_bias has '{}': its names must be tokens, from 0 to {}",
                                                  brief(name), vocabulary - 1));
     if (item.value().is_null()) continue;
@@ -106,13 +106,13 @@ std::vector<std::pair<Token, float>> read_biases(Fields& fields, int vocabulary)
 std::uint32_t read_seed(Fields& fields, const std::optional<std::uint32_t>& standard) {
   const auto given =
       fields.integer("seed", std::numeric_limits<std::int64_t>::min(), std::numeric_limits<std::int64_t>::max());
-  if (given && *given != -1) return static_cast<std::uint32_t>(*given);  // -1 is llama.cpp's word for any
+  if (given && *given != -1) return static_cast<std::uint32_t>(*given);  // in llama.cpp, -1 means any
   if (standard) return *standard;
   thread_local std::mt19937 any{std::random_device{}()};
   return static_cast<std::uint32_t>(any());
 }
 
-/// The last of its names that is there counts. llama.cpp's has -1 for as many as fit.
+/// Reads the longest answer. Of its names, the last one present counts. In llama.cpp's, -1 means as many as fit.
 std::optional<int> read_most_tokens(Fields& fields) {
   std::optional<int> out;
   for (const char* const name : {"n_predict", "max_tokens", "max_completion_tokens"}) {
@@ -139,7 +139,7 @@ void read_sampling(Fields& fields, SamplingOptions& sampling, const RequestDefau
   sampling.seed = read_seed(fields, defaults.seed);
 }
 
-/// Refuses what others can do and winnow cannot: an answer must not look as if it had been done.
+/// Refuses features that other servers have and winnow lacks: an answer must not look as if they had been used.
 AnswerForm read_common_form(Fields& fields) {
   AnswerForm out;
   if (const auto best = fields.integer("best_of", 1, kMostAnswers); best.value_or(1) != 1)

@@ -8,12 +8,12 @@
 
 namespace winnow::server {
 
-/// Read the fields that say how answers are told, for chats and for completions. Throw ApiError.
+/// Read the fields for the format of answers, in chats and in completions. Throw ApiError.
 AnswerForm read_chat_form(Fields& fields);
 AnswerForm read_completion_form(Fields& fields);
-/// Reads the fields that say with which requests one shares texts and turns.
+/// Reads the fields that control sharing of texts and order among requests.
 void read_sharing(Fields& fields, AnswerForm& form);
-/// Reads the fields that say what answers are: length, sampling, stops.
+/// Reads the fields for the content of answers: length, sampling, stops.
 GenerateOptions read_generation(Fields& fields, const AnswerForm& form, const RequestDefaults& defaults,
                                 const ModelInfo& model);
 

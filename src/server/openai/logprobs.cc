@@ -13,7 +13,7 @@ namespace winnow::server {
 
 namespace {
 
-/// A token that is no whole character is told by its bytes, as OpenAI does, so that no two have one name.
+/// The name of a token. One that is not a whole character gets its bytes, as in OpenAI's API, so that names are unique.
 std::string shown_text(const std::string& name) {
   if (is_utf8(name)) return name;
   std::string out = "bytes:";

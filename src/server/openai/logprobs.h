@@ -10,15 +10,15 @@
 
 namespace winnow::server {
 
-/// Log probabilities in a chat's form: `{"content": [{"token", "logprob", "bytes", "top_logprobs"}]}`.
+/// Log probabilities in the format of chats: `{"content": [{"token", "logprob", "bytes", "top_logprobs"}]}`.
 Json chat_logprobs(std::span<const GeneratedToken> tokens, int alternatives, const Model& model);
 
-/// In the older form: `{"tokens", "token_logprobs", "top_logprobs", "text_offset"}`. The first token begins at this
-/// character of the answer, which becomes where the next one does.
+/// The format of completions: `{"tokens", "token_logprobs", "top_logprobs", "text_offset"}`. `offset` is that of the
+/// first token in characters of the answer, and becomes that of the next.
 Json completion_logprobs(std::span<const GeneratedToken> tokens, int alternatives, const Model& model,
                          std::size_t& offset);
 
-/// The older form for a prompt and its answer: nothing is known of the prompt's first token, null stands for that.
+/// The same for a prompt and its answer: the prompt's first token has null, since its probability is unknown.
 Json echoed_logprobs(Token first, std::span<const GeneratedToken> others, int alternatives, const Model& model);
 
 }  // namespace winnow::server

@@ -23,7 +23,7 @@ void refuse_switches(Fields& fields) {
   refuse_if(!fields.boolean("skip_special_tokens").value_or(true), "skip_special_tokens");
 }
 
-/// Numbers that change nothing at one value.
+/// Refuses numbers, except at the value that has no effect.
 void refuse_numbers(Fields& fields) {
   constexpr std::array kNeutral{std::pair{"typical_p", 1.0}, std::pair{"xtc_probability", 0.0},
                                 std::pair{"dry_multiplier", 0.0}, std::pair{"mirostat", 0.0},
@@ -32,7 +32,7 @@ void refuse_numbers(Fields& fields) {
   refuse_if(fields.number("top_n_sigma").value_or(0) > 0, "top_n_sigma");
 }
 
-/// Refuses fields that have a value at all, or lists with something in them.
+/// Refuses fields with a value, or with a list that is not empty.
 void refuse_values(Fields& fields) {
   for (const char* const name : {"bad_words", "allowed_token_ids", "documents"}) {
     const Json* const list = fields.list(name);

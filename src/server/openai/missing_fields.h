@@ -5,12 +5,12 @@
 
 namespace winnow::server {
 
-/// Reads the fields of OpenAI's, vLLM's and llama.cpp's requests that ask for what winnow cannot do. Throws
-/// NotImplemented where one would change the answer: it must not look as if that had been done. Throws FieldError for a
-/// value of another type.
+/// Reads the fields of OpenAI's, vLLM's and llama.cpp's requests for features that winnow lacks. Throws NotImplemented
+/// if one would change the answer, which must not look as if the feature had been used. Throws FieldError for a value
+/// of the wrong type.
 void refuse_missing(Fields& fields);
 
-/// Reads those that do not change an answer here.
+/// Reads the fields that do not change an answer here.
 void read_without_effect(Fields& fields);
 
 }  // namespace winnow::server

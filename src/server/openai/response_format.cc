@@ -50,7 +50,7 @@ std::string read_schema(Fields& fields, const char* field) {
   return out;
 }
 
-/// A schema, or the text of one.
+/// Reads a schema, or its text.
 AskedFormat read_bare_schema(Fields& fields, const char* field) {
   const Json* const schema = fields.any(field);
   if (schema == nullptr) return {};
@@ -63,7 +63,7 @@ AskedFormat read_bare_schema(Fields& fields, const char* field) {
   }
 }
 
-/// vLLM's object of forms.
+/// Reads vLLM's object of formats.
 AskedFormat read_structured_outputs(Fields& fields) {
   constexpr const char* kField = "structured_outputs";
   const Json* const forms = fields.object(kField);
@@ -92,7 +92,7 @@ AskedFormat read_format(Fields& fields, const char* field) {
   const std::string type = checked_type(inner);
   if (type == "text") return {};
   if (type == "json_object" && inner.any("schema") == nullptr) return {kObjects, fields.path(field)};
-  return {read_schema(inner, "schema"), fields.path(field)};  // llama.cpp has one for json_object, too
+  return {read_schema(inner, "schema"), fields.path(field)};  // llama.cpp allows a schema with json_object, too
 }
 
 namespace {

@@ -12,13 +12,13 @@ namespace winnow::server {
 /// FieldError.
 AskedFormat read_format(Fields& fields, const char* field);
 
-/// The same of `response_format`, whose schema has a name beside it and is in an object `json_schema`, or of vLLM's and
+/// The same for `response_format`, whose schema is in an object `json_schema` beside its name, or for vLLM's and
 /// llama.cpp's fields for a schema.
 AskedFormat read_response_format(Fields& fields);
 
-/// The schema of a function's parameters in a field. None, and an empty one, which any value would fit, is taken for
-/// that of an object without members. Beside it, `strict` may say that each of its keywords counts. Throws FieldError,
-/// which then names the keywords that no grammar enforces.
+/// Reads the schema of a function's parameters. A missing or empty one, which would allow any value, counts as an
+/// object without members. If `strict` is set, throws FieldError that names the keywords that the grammar does not
+/// enforce. Throws FieldError.
 std::string read_object_schema(Fields& fields, const char* field);
 
 }  // namespace winnow::server

@@ -16,7 +16,8 @@ namespace {
 
 HttpReply reply_of(const Json& json) { return {.body = text_of(json)}; }
 
-/// llama.cpp calls the text `content`, vLLM `prompt`. vLLM adds BOS unless it is told otherwise, llama.cpp does not.
+/// Tokenizes a text, which llama.cpp calls `content` and vLLM `prompt`. BOS is added by default in vLLM, and not in
+/// llama.cpp.
 std::vector<Token> tokens_of(const Model& model, Fields& fields) {
   const auto content = fields.text("content");
   const auto prompt = fields.text("prompt");
@@ -39,8 +40,7 @@ Json name_or_null(const Model& model, Token token) {
   return token < 0 ? Json(nullptr) : Json(model.impl().vocab.name(token));
 }
 
-/// JSON of a list, written element by element: as values of JSON, the tokens of a long text would take many times the
-/// bytes of their text.
+/// Serializes a list element by element: as JSON values, the tokens of a long text would take many times its bytes.
 template <class Print>
 std::string list_of(const std::vector<Token>& tokens, const Print& print) {
   std::string out = "[";

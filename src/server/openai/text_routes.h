@@ -9,7 +9,7 @@
 
 namespace winnow::server {
 
-/// Routes about texts and tokens. All but the last are TextRoutes. Throw ApiError.
+/// Routes for texts and tokens. All but the last are TextRoutes. Throw ApiError.
 HttpReply tokenize_route(Fields& fields, const RequestTerms& terms);
 HttpReply detokenize_route(Fields& fields, const RequestTerms& terms);
 HttpReply apply_template_route(Fields& fields, const RequestTerms& terms);

@@ -9,10 +9,10 @@
 
 namespace winnow::server {
 
-/// Says in the log what of requests is not known, each sentence once and so many at most. Any thread may call.
+/// Logs unknown parts of requests, each sentence once, up to a limit. Thread-safe.
 class UnknownFields {
  public:
-  /// Names the fields that nobody has read.
+  /// Logs the fields that were not read.
   void name(const Fields& fields);
   void say(const std::string& sentence);
 

@@ -13,7 +13,7 @@ namespace winnow::server {
 
 namespace {
 
-/// The nonce of the page's own style and script, which the header has, too: 128 random bits.
+/// A nonce for the page's own style and script, also sent in the header: 128 random bits.
 std::string new_nonce() {
   std::random_device random;
   std::string out;

@@ -5,7 +5,7 @@
 
 namespace winnow::server {
 
-/// The page to watch the server: one file, which may load nothing, and speak to this server alone.
+/// The page for watching the server: one file that loads nothing and connects to this server only.
 HttpReply page_reply();
 
 }  // namespace winnow::server

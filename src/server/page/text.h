@@ -5,7 +5,7 @@
 
 namespace winnow::server {
 
-/// page.html.in with its style and its script, which CMake puts together. A reply has its nonce where `{nonce}` stands.
+/// page.html.in with its style and script, put together by CMake. Replies replace `{nonce}` by a nonce.
 extern const std::string_view kPage;
 
 }  // namespace winnow::server

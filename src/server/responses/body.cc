@@ -18,7 +18,7 @@ namespace winnow::server {
 
 namespace {
 
-/// Refuses what needs answers that are kept: an answer without what was said before would be another one.
+/// Refuses fields that need stored answers: an answer without the earlier messages would be a different one.
 void refuse_memory(Fields& fields) {
   const auto refuse = [](const char* name, const char* instead) {
     throw FieldError(name, fmt::format("{} is not possible: {}", name, instead));
@@ -31,7 +31,7 @@ void refuse_memory(Fields& fields) {
   if (fields.is_set("background")) refuse("background", "an answer that nobody waits for is not stored");
 }
 
-/// Functions only: what the API's own servers do is left out.
+/// Reads functions. Leaves out the tools that OpenAI's servers run.
 void read_response_tools(Fields& fields, AskedConversation& to) {
   fields.each("tools", [&to](Fields& tool) {
     if (leaves_out(tool.required_text("type"), "function", to)) return;
@@ -40,7 +40,7 @@ void read_response_tools(Fields& fields, AskedConversation& to) {
   });
 }
 
-/// Leaves the tools that the answer may call.
+/// Removes the tools that the answer may not call.
 void keep_allowed(Fields& choice, AskedConversation& to) {
   std::vector<std::string> names;
   choice.each("tools", [&names](Fields& tool) {
@@ -82,7 +82,7 @@ AskedFormat read_text_format(Fields& fields) {
   return read_format(inner, "format");
 }
 
-/// Log probabilities come where `include` names them.
+/// Reads whether `include` asks for log probabilities.
 std::optional<int> read_response_alternatives(Fields& fields) {
   const auto count = fields.integer("top_logprobs", 0, 20);
   const Json* const include = fields.list("include");
@@ -93,7 +93,7 @@ std::optional<int> read_response_alternatives(Fields& fields) {
   return std::nullopt;
 }
 
-/// Fields that the answer has again, where the request has them.
+/// Fields of the request that the answer repeats.
 Json repeated_of(Fields& fields) {
   Json out = Json::object();
   for (const char* const name : {"max_output_tokens", "metadata", "parallel_tool_calls", "temperature", "top_p"}) {

@@ -10,7 +10,7 @@ namespace winnow::server {
 
 namespace {
 
-/// The codes that clients know.
+/// The code of a failed response, by names that clients know.
 std::string failure_code(const ApiError& error) {
   if (error.code() == "context_length_exceeded") return error.code();
   switch (error.status()) {
@@ -23,7 +23,7 @@ std::string failure_code(const ApiError& error) {
   }
 }
 
-/// A stream that is over as soon as it has begun.
+/// A stream that consists of a failure.
 HttpReply failed_stream(const std::exception_ptr& error) {
   const AnswerHead head{.id = new_id("resp_"), .created = seconds_since_1970(), .model = ""};
   Json created = response_json(head, "in_progress", Json::object());

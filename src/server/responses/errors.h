@@ -8,11 +8,11 @@
 
 namespace winnow::server {
 
-/// OpenAI's form of errors. A prompt that is too long is told in a stream where the request wants one: its clients look
-/// for it there, to shorten their conversation.
+/// An error in OpenAI's format. If the request wants a stream, a prompt that is too long is reported as a stream, where
+/// clients look for it to shorten the conversation.
 HttpReply responses_error(const std::exception_ptr& error);
 
-/// `error` of a response that has failed: `{"code", "message"}`.
+/// The `error` of a failed response: `{"code", "message"}`.
 Json failure_json(const std::exception_ptr& error);
 
 }  // namespace winnow::server

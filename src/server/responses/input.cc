@@ -15,7 +15,7 @@ namespace {
 
 constexpr const char* kInput = "input";
 
-/// Texts of a content or an output: a text, or a list of parts of one of the kinds.
+/// Texts of a content or an output: a text, or a list of parts of the given types.
 std::vector<std::string> read_text_parts(Fields& fields, const char* name, const std::vector<std::string>& kinds) {
   const Json* const content = fields.any(name);
   const std::string path = fields.path(name);
@@ -35,7 +35,7 @@ std::vector<std::string> read_text_parts(Fields& fields, const char* name, const
   return out;
 }
 
-/// Puts items together: one message of the assistant has its reasoning, its text and its calls.
+/// Joins items: one assistant message has its reasoning, text and calls.
 class InputReader {
  public:
   explicit InputReader(std::vector<std::string>& left_out) : left_out_(left_out) {}
@@ -64,7 +64,7 @@ class InputReader {
     for (const auto& text : texts) to.content += (to.content.empty() ? "" : "\n") + text;
   }
 
-  /// The thinking of a model, or else its summary. Thinking in cipher cannot be read.
+  /// Adds the reasoning, or else its summary. Encrypted reasoning cannot be read.
   void read_reasoning(Fields& item) {
     for (const char* const name : {"content", "summary"}) {
       const Json* const list = item.list(name);

@@ -8,7 +8,7 @@
 
 namespace winnow::server {
 
-/// Reads `instructions` and `input` into messages. Items that are no text are left out, and named. Throws ApiError.
+/// Reads `instructions` and `input` into messages. Leaves out items that are not text, and names them. Throws ApiError.
 std::vector<AskedMessage> read_input(Fields& fields, std::vector<std::string>& left_out);
 
 }  // namespace winnow::server

@@ -5,7 +5,7 @@
 
 namespace winnow::server {
 
-/// The object `response` without an output. `repeated` are fields of the request that it has again.
+/// The object `response` without an output. `repeated` are the fields of the request that it repeats.
 Json response_json(const AnswerHead& head, const char* status, const Json& repeated);
 
 }  // namespace winnow::server

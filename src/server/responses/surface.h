@@ -5,7 +5,7 @@
 
 namespace winnow::server {
 
-/// OpenAI's Responses API without its memory: `/v1/responses`, with and without `/v1`.
+/// OpenAI's Responses API without stored responses: `/v1/responses`, with and without `/v1`.
 Surface responses_surface();
 
 }  // namespace winnow::server

@@ -14,8 +14,8 @@
 
 namespace winnow::server {
 
-/// Tells an answer as a response with items of output. A stream has the same items as they come about, and ends with
-/// the response.
+/// Sends an answer as a response with output items. A stream sends the items as they are made, and ends with the
+/// response.
 class ResponseWriter : public OneAnswerWriter {
  public:
   ResponseWriter(std::shared_ptr<const Model> model, AnswerPlan plan, std::shared_ptr<Responder> to)
@@ -32,9 +32,9 @@ class ResponseWriter : public OneAnswerWriter {
   void tell_failure(const std::exception_ptr& error) override;
 
   Json response(const char* status) const;
-  /// Tells an event of a stream; `fields` come after its type.
+  /// Sends an event of a stream; `fields` follow its type.
   void tell(const char* type, const Json& fields);
-  /// Tells an event of the item that is open.
+  /// Sends an event of the open item.
   void tell_of_item(const char* type, const Json& fields);
   void open(Item kind, Json item);
   void open_text(Item kind);

@@ -5,7 +5,7 @@ namespace winnow::server {
 
 void SessionAnswer::ended(std::size_t prompt, PromptEnd end) {
   if (end.error) {
-    turn_.reset();  // the client may ask again at once
+    turn_.reset();  // the client may retry at once
     return next_->ended(prompt, std::move(end));
   }
   const auto shared = std::make_shared<PromptEnd>(std::move(end));

@@ -13,10 +13,11 @@
 
 namespace winnow::server {
 
-/// Keeps the answer of a session's turn before its end is told: what a client has got the end of is not lost.
+/// Stores the answer of a conversation's turn before the client learns of its end: an answer that a client has received
+/// is never lost.
 class SessionAnswer : public AnswerListener {
  public:
-  /// `said` are the messages of this turn, `format` is that of the answer. `workers` outlives the listener.
+  /// `said` are the messages of this turn, `format` is the answer's format. `workers` outlives the listener.
   SessionAnswer(std::shared_ptr<AnswerListener> next, std::shared_ptr<SessionTurn> turn, std::vector<AskedMessage> said,
                 chat::AnswerFormat format, Workers& workers, Post to_http)
       : next_(std::move(next)),

@@ -7,7 +7,7 @@
 
 namespace winnow::server {
 
-/// Returns what `use` returns, which uses the store; that it cannot be used is no fault of the request: 503.
+/// Returns the result of `use`, which uses the store. Errors of the store become 503: they are not the request's fault.
 template <class Use>
 auto with_store(const SessionStore& store, const Use& use) {
   try {

@@ -8,7 +8,8 @@
 
 namespace winnow::server {
 
-/// Lists an owner's sessions. All throw ApiError: 404 for an unknown name, 503 for a store that cannot be used.
+/// Lists an owner's conversations. These functions throw ApiError: 404 for an unknown name, 503 for a store that cannot
+/// be used.
 HttpReply sessions_reply(const SessionStore& store, const std::string& owner);
 HttpReply session_reply(const SessionStore& store, const SessionKey& key);
 HttpReply remove_session(SessionStore& store, const SessionKey& key);

@@ -28,7 +28,7 @@ std::string_view record_text(const store::Bytes& bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-/// Prefix of the keys of an owner's records. Whoever can read the store does not learn API keys.
+/// Prefix of the keys of an owner's records: a digest, so that the store does not reveal API keys.
 std::string prefix_of(const std::string& owner) {
   constexpr std::size_t kDigits = 32;
   return "s/" + digest_of("winnow sessions of " + owner).substr(0, kDigits) + "/";

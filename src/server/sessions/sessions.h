@@ -12,10 +12,10 @@
 
 namespace winnow::server {
 
-/// The sessions that are being answered. Thread-safe.
+/// Conversations that are being answered. Thread-safe.
 class BusySessions {
  public:
-  /// Returns false when it is there.
+  /// Returns false if the conversation is already being answered.
   bool add(const SessionKey& key);
   void remove(const SessionKey& key);
 
@@ -24,39 +24,39 @@ class BusySessions {
   std::set<SessionKey> keys_;
 };
 
-/// The next turn of a session. While it lives nobody else takes a turn on this server.
+/// The next turn of a conversation. During its lifetime, this server begins no other turn of it.
 class SessionTurn {
  public:
-  /// `store` outlives keep(). The key is busy.
+  /// `store` outlives keep(). The key is in `busy`.
   SessionTurn(SessionStore& store, std::shared_ptr<BusySessions> busy, SessionKey key, SessionRecord before);
   ~SessionTurn();
   SessionTurn(const SessionTurn&) = delete;
   SessionTurn& operator=(const SessionTurn&) = delete;
 
-  /// Messages that were said before.
+  /// Earlier messages.
   const std::vector<AskedMessage>& before() const { return record_.messages; }
-  /// Keeps what is said now and the answer to it. Throws ApiError: 409 when another server has taken a turn meanwhile,
-  /// 503 for a store that cannot be written.
+  /// Stores the turn's messages and the answer. Throws ApiError: 409 if another server has stored a turn meanwhile, 503
+  /// for a store that cannot be written.
   void keep(std::vector<AskedMessage> messages, Message answer);
 
  private:
   SessionStore& store_;
-  std::shared_ptr<BusySessions> busy_;  ///< a turn may end after the server's other parts
+  std::shared_ptr<BusySessions> busy_;  ///< shared, since a turn may outlive the server's other parts
   SessionKey key_;
   SessionRecord record_;
 };
 
-/// The sessions of all clients. Thread-safe.
+/// The stored conversations of all clients. Thread-safe.
 class Sessions {
  public:
-  /// `where` is that of a SessionStore; empty: there are no sessions. Throws UsageError, InputError.
+  /// `where` is that of a SessionStore; empty: nothing is stored. Throws UsageError, InputError.
   explicit Sessions(const std::string& where);
 
-  /// Throws ApiError (501) where there are no sessions.
+  /// Throws ApiError (501) if nothing is stored.
   SessionStore& store();
 
-  /// A session goes on, or begins. Throws ApiError: 409 while it is being answered, 503 for a store that cannot be
-  /// read.
+  /// Continues or begins a conversation. Throws ApiError: 409 while it is being answered, 503 for a store that cannot
+  /// be read.
   std::shared_ptr<SessionTurn> begin(const SessionKey& key);
 
  private:
