@@ -9,16 +9,16 @@
 
 namespace winnow::cache {
 
-/// Bytes of one stored row of `dim` elements. Quantized rows are padded to whole blocks of 32 values.
+/// Bytes of a stored row of `dim` elements. Quantized rows are padded to whole blocks of 32 values.
 std::size_t row_bytes(ElementType type, int dim);
 
-/// Encodes one row [dim] of f32. `out` holds row_bytes(type, dim).
+/// Encodes a row [dim] of f32. `out` holds row_bytes(type, dim).
 void encode_row(ElementType type, std::span<const float> row, std::byte* out);
 
-/// Decodes one row into f32 [dim].
+/// Decodes a row into f32 [dim].
 void decode_row(ElementType type, const std::byte* row, std::span<float> out);
 
-/// A view of `count` encoded rows of `dim` elements, row i at data + i * stride bytes. Owns nothing.
+/// A view of `count` encoded rows of `dim` elements; row i is at data + i * stride bytes.
 struct Rows {
   const std::byte* data = nullptr;
   std::size_t stride = 0;

@@ -14,14 +14,14 @@ namespace winnow::cache {
 
 namespace {
 
-/// x = max(x, y), beside other threads that do the same.
+/// Atomic x = max(x, y).
 void raise(std::int32_t& x, std::int32_t y) {
   const std::atomic_ref shared(x);
   std::int32_t seen = shared.load(std::memory_order_relaxed);
   while (seen < y && !shared.compare_exchange_weak(seen, y, std::memory_order_relaxed)) continue;
 }
 
-/// Writes one stored row in another encoding.
+/// Writes a stored row in another encoding.
 void recode(const Rows& from, int index, ElementType type, std::byte* out) {
   if (from.type == type) {
     std::memcpy(out, from.row(index), row_bytes(type, from.dim));
@@ -32,7 +32,7 @@ void recode(const Rows& from, int index, ElementType type, std::byte* out) {
   encode_row(type, row, out);
 }
 
-/// The kept entries of a prompt.
+/// Encodes the kept entries of a prompt.
 class Commit {
  public:
   Commit(MemoryAccount& account, const LaneShape& shape, const KeepPlan& plan, const LayerScratch& scratch);
@@ -46,7 +46,7 @@ class Commit {
   void add_merged_entries(int head);
   /// Row of the scratch that is kept in a slot.
   int row(int head, int slot) const { return plan_.keeps_all() ? slot : plan_.heads[head][slot]; }
-  /// What the method stores in the place of an entry's key or value; empty where it merges none.
+  /// The method's replacement of an entry's key or value; empty: not replaced.
   std::span<const float> merged(const std::vector<std::vector<float>>& rows, int head, int slot) const;
 
   const LaneShape& shape_;
@@ -123,7 +123,7 @@ void Commit::add_merged_entries(int head) {
   }
 }
 
-/// A lane's slots in the order of their positions, of those that stand before one.
+/// Slots of a lane before position `before`, ordered by position.
 std::vector<int> in_order(const LayerLanes& lanes, int head, std::int32_t before) {
   std::vector<int> slots;
   for (int slot = 0; slot < lanes.length(head); ++slot) {
@@ -134,8 +134,8 @@ std::vector<int> in_order(const LayerLanes& lanes, int head, std::int32_t before
   return slots;
 }
 
-/// Adds the first slots of a lane, with their merged entries, to other lanes, from slot `first` on. REQUIRES: room for
-/// them, un-rotated keys in both or in neither.
+/// Adds the first `slots` slots of a lane, with their merged entries, to other lanes from slot `first` on. REQUIRES:
+/// room for them; keys un-rotated in both or in neither.
 void add_slots(const LayerLanes& from, int head, int slots, int first, LaneContents& to) {
   for (int slot = 0; slot < slots; ++slot)
     to.storage.copy(from.storage().entry(head, slot), to.storage.entry(head, first + slot));

@@ -11,42 +11,42 @@
 
 namespace winnow::cache {
 
-/// Lanes that entries are added to: by a prompt, by a file, by each token. reserve…() and what names no head are for
-/// one thread alone.
+/// Lanes to which a prompt, a file or single tokens add entries. Functions without a head, such as reserve(), are for
+/// one thread only.
 class GrowingLanes : public LayerLanes {
  public:
   GrowingLanes(MemoryAccount& account, const LaneShape& shape);
-  /// A copy with memory of its own.
+  /// A deep copy.
   GrowingLanes clone(MemoryAccount& account) const;
 
-  /// Encodes what `plan` keeps of the scratch. REQUIRES: the lanes are empty. Throws MemoryError.
+  /// Encodes the entries of the scratch that `plan` keeps. REQUIRES: the lanes are empty. Throws MemoryError.
   void commit(const KeepPlan& plan, const LayerScratch& scratch);
-  /// Takes over entries that somebody else has stored in the lanes' account, and ranks them.
+  /// Takes over entries stored in the lanes' account, and ranks them.
   void assign(LaneContents contents);
-  /// Puts the entries of other lanes of the same shape in the place of those from a position on; all then lie in one
+  /// Replaces the entries from a position on by those of other lanes of the same shape. All entries are then in one
   /// block of exactly their number. REQUIRES: slots_before(). Throws MemoryError before anything has changed.
   void put_from(std::int32_t position, GrowingLanes&& others);
 
-  /// Adds the entries of other lanes of the same shape, which come after all of these. REQUIRES: reserve(); none of
-  /// theirs is merged, and their keys are rotated.
+  /// Adds the entries of other lanes of the same shape, which are all later than these. REQUIRES: reserve(); the others
+  /// have no merged entries, and rotated keys.
   void append(GrowingLanes&& others);
 
-  /// As put_from() where a lane holds the last entries of the text, without a gap, and at most `most` of them: those
-  /// before go. REQUIRES: keys that are not un-rotated.
+  /// Like put_from() for lanes with windows, which hold the last entries of the text without gaps: keeps at most `most`
+  /// of them. REQUIRES: rotated keys.
   void put_last(std::int32_t position, GrowingLanes&& others, int most);
 
-  /// Makes sure that every head can take `count` more entries without allocating, and frees pages that are not needed
-  /// for that. Throws MemoryError.
+  /// Ensures that every head can take `count` more entries without allocation, and frees tail blocks beyond that.
+  /// Throws MemoryError.
   void reserve(int count) { contents_.storage.reserve(count); }
-  /// Makes sure that every head can take `count` more merged entries without allocating. Throws MemoryError.
+  /// Ensures that every head can take `count` more merged entries without allocation. Throws MemoryError.
   void reserve_merged_entries(int count);
-  /// Adds an entry at the end of one lane: slot length(head). REQUIRES: reserve(). Its state starts at 0.
+  /// Appends an entry to a lane, in slot length(head). Its state is 0. REQUIRES: reserve().
   void append(int head, std::int32_t position, std::span<const float> key, std::span<const float> value);
-  /// Evicts one entry and stores another in its slot. Its state starts at 0.
+  /// Evicts an entry and stores another in its slot. Its state is 0.
   void replace(int head, int slot, std::int32_t position, std::span<const float> key, std::span<const float> value);
 
-  /// Of a lane whose first `slots` entries are a ring, in the order of their positions from the oldest on: the entries
-  /// behind them take the slots of the oldest, one after the other.
+  /// For a lane whose first `slots` entries are a ring, oldest first: moves each later entry into the slot of the
+  /// oldest.
   void close_ring(int head, int slots);
 
   MemoryAccount& account() const { return *account_; }

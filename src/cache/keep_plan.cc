@@ -7,7 +7,7 @@ namespace winnow::cache {
 
 namespace {
 
-/// Of a vector's elements, and of theirs.
+/// Bytes of a vector's elements, recursively.
 template <class T>
 std::size_t bytes_of(const std::vector<T>& vector) {
   std::size_t out = vector.capacity() * sizeof(T);

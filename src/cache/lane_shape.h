@@ -11,36 +11,36 @@ namespace winnow::cache {
 
 /// Effective positions of entries whose keys are un-rotated.
 enum class EffectivePositions : std::uint8_t {
-  absolute,  ///< their positions in the text
-  cache,     ///< their ranks in the lane
+  absolute,  ///< positions in the text
+  cache,     ///< ranks in the lane
 };
 
-/// What every lane of a layer has in common.
+/// Properties shared by all lanes of a layer.
 struct LaneShape {
   int kv_heads = 0;
   int head_dim = 0;
   KvType type;
-  int state_columns = 0;  ///< f32 values a method stores beside each entry
-  /// Set: as soon as an entry is evicted from a lane, the lane's keys are un-rotated. Each is then rotated to its
-  /// entry's effective position when it is read. Until then effective positions are absolute, and keys are rotated to
-  /// them. Outlives the lanes.
+  int state_columns = 0;  ///< f32 values per entry for the method
+  /// If set, a lane's keys are un-rotated when its first entry is evicted, and from then on each key is rotated to its
+  /// entry's effective position when it is read. Until then, effective positions are absolute, and keys are rotated to
+  /// them. Must outlive the lanes.
   const Rope* unrotates = nullptr;
   EffectivePositions positions = EffectivePositions::cache;
-  int summary_size = 0;       ///< values a method stores for each block of entries of a head
-  int summary_block = 16;     ///< entries that a block has at least
-  double merged_entries = 0;  ///< entries without vectors of their own, at most, for each that has them
+  int summary_size = 0;       ///< values of the method's summary of a block of entries in a head
+  int summary_block = 16;     ///< least entries per block
+  double merged_entries = 0;  ///< the most merged entries per entry with vectors
 
   bool has_ranks() const { return unrotates != nullptr && positions == EffectivePositions::cache; }
-  /// Type of what is stored for blocks: the keys' own, f16 where theirs is quantized.
+  /// Type of the summaries: that of the keys, f16 if they are quantized.
   ElementType summary_type() const;
 };
 
-/// Bytes that one entry takes: key row, value row, position, rank, state, and its share of the merged entries.
+/// Bytes of an entry: key, value, position, rank, state, and its share of the merged entries.
 std::size_t entry_bytes(const LaneShape& shape);
 
-/// Bytes that a method's summary of one block of one head takes.
+/// Bytes of a method's summary of one block in one head.
 std::size_t summary_bytes(const LaneShape& shape);
-/// Blocks of a lane with so many entries that have summaries, or get one with the next entry.
+/// Blocks with summaries in a lane with so many entries, including one that begins with the next entry.
 int summary_blocks(const LaneShape& shape, int entries);
 
 }  // namespace winnow::cache

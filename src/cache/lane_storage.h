@@ -13,66 +13,65 @@
 
 namespace winnow::cache {
 
-/// Where the parts of one entry are stored.
+/// Addresses of the parts of an entry.
 struct StoredEntry {
   std::byte* key;
   std::byte* value;
   std::int32_t* position;
-  std::int32_t* rank;      ///< null without LaneShape::has_ranks()
+  std::int32_t* rank;      ///< null unless LaneShape::has_ranks()
   float* state;            ///< column 0
-  std::size_t state_step;  ///< floats from one column to the next
+  std::size_t state_step;  ///< floats between columns
 
   float* column(int c) const { return state + as_size(c) * state_step; }
 };
 
-/// Memory for the entries of one layer of one sequence: one lane for each KV head, each with its own length. A lane is
-/// a block of exactly as many entries as it began with, plus a tail of pages for those that came after. Entries are
-/// addressed by slot: 0 … length-1, block first; the order of slots means nothing. What is stored means nothing here
-/// either. Not thread-safe, except that threads may change different heads; allocate() and reserve() are for one thread
-/// alone.
+/// Memory for the entries of one layer of one sequence: a lane for each KV head, each with its own length. A lane is
+/// one block of exactly its initial entries, and a tail of smaller blocks for later ones. Entries are addressed by
+/// slot, 0 … length-1, initial block first; the order of slots has no meaning, and the storage does not interpret its
+/// bytes. Not thread-safe, except that threads may change different heads; allocate() and reserve() are for one thread
+/// only.
 class LaneStorage {
  public:
-  /// Entries of one tail page.
+  /// Entries of a tail block.
   static constexpr int kPage = 32;
 
-  /// All lanes are empty.
+  /// Lanes without entries.
   LaneStorage(MemoryAccount& account, const LaneShape& shape);
-  /// A copy with memory of its own.
+  /// A deep copy.
   LaneStorage clone(MemoryAccount& account) const;
 
   const LaneShape& shape() const { return shape_; }
   int length(int head) const { return length_[head]; }
-  /// Slots of a lane's block, in use or not.
+  /// Slots of a lane's initial block, used or not.
   int block_slots(int head) const { return block_first_[as_size(head) + 1] - block_first_[head]; }
 
-  /// Begins anew with lanes of these lengths [H_kv], each in its block; what is stored is undefined. Throws
+  /// Replaces all lanes by lanes of these lengths [H_kv], each in its initial block, with undefined contents. Throws
   /// MemoryError.
   void allocate(std::span<const int> lengths);
-  /// Makes sure that every lane can take `count` more entries without allocating, and frees pages that are not needed
-  /// for that. Throws MemoryError.
+  /// Ensures that every lane can take `count` more entries without allocation, and frees tail blocks beyond that.
+  /// Throws MemoryError.
   void reserve(int count);
-  /// Adds entries at the end of one lane; what is stored is undefined. Returns the first one's slot. REQUIRES:
-  /// reserve().
+  /// Appends entries with undefined contents to a lane. Returns the slot of the first one. REQUIRES: reserve().
   int append(int head, int count = 1);
-  /// Drops one entry; the lane's last entry moves into its slot.
+  /// Removes an entry; the lane's last entry moves into its slot.
   void remove(int head, int slot);
 
-  /// Drops the entries from slot `length` on.
+  /// Removes the entries from slot `length` on.
   void cut(int head, int length) { length_[head] = length; }
 
-  /// One entry, and as many after it as run() says: their parts follow one another. The storage owns the memory; it is
-  /// as constant as the lanes around it.
+  /// Addresses of an entry, valid also for the rest of its run(), whose parts are contiguous. The storage owns the
+  /// memory; constness is that of the lanes around it.
   StoredEntry entry(int head, int slot) const;
-  /// Slots of [slot, end) that lie together, from the first on.
+  /// Number of contiguous slots at the beginning of [slot, end).
   int run(int head, int slot, int end) const;
-  /// Calls each(StoredEntry, count) over a whole lane, in slot order, for entries that lie together.
+  /// Calls each(StoredEntry, count) for all runs of a lane, in slot order.
   template <class Each>
   void for_each_run(int head, const Each& each) const;
-  /// Copies an entry of a storage of the same shape.
+  /// Copies an entry from storage of the same shape.
   void copy(const StoredEntry& from, const StoredEntry& to) const;
 
  private:
-  /// Consecutive slots of all heads: the blocks (heads of different length) or a page (kPage each).
+  /// Consecutive slots of all heads: the initial blocks (of different lengths) or one tail block each (kPage slots).
   struct Slab {
     Buffer keys;
     Buffer values;
@@ -86,12 +85,12 @@ class LaneStorage {
 
   MemoryAccount* account_;
   LaneShape shape_;
-  std::size_t key_bytes_;    ///< of an entry
-  std::size_t value_bytes_;  ///< of an entry
+  std::size_t key_bytes_;    ///< per entry
+  std::size_t value_bytes_;  ///< per entry
   Slab block_;
-  std::vector<int> block_first_;  ///< [H_kv + 1] where each head's slots begin in the block
+  std::vector<int> block_first_;  ///< [H_kv + 1] first slot of each head in `block_`
   std::vector<int> length_;       ///< [H_kv] entries in use
-  std::vector<Slab> pages_;       ///< each kPage slots of head 0, then head 1, …
+  std::vector<Slab> pages_;       ///< each has kPage slots of head 0, then head 1, …
 };
 
 inline StoredEntry LaneStorage::entry_of(const Slab& slab, int first, int capacity, int index) const {

@@ -19,11 +19,11 @@ namespace winnow::cache {
 
 namespace {
 
-/// What a file says of one lane before the entries.
+/// Description of a lane in a file, before its entries.
 struct Extent {
   std::uint32_t length;     ///< entries with vectors
-  std::uint32_t block;      ///< how many of them lie in the block, the others in pages
-  std::uint32_t unrotated;  ///< 1: the keys are
+  std::uint32_t block;      ///< number of them in the initial block; the others are in the tail
+  std::uint32_t unrotated;  ///< 1: keys are un-rotated
   std::uint32_t merged_entries;
 };
 
@@ -36,7 +36,7 @@ Extent read_extent(ByteCursor& from) {
   return extent;
 }
 
-/// Bytes of one entry in a file, which has no ranks: positions give them.
+/// Bytes of an entry in a file, without its rank, which follows from the positions.
 std::size_t saved_entry_bytes(LaneShape shape) {
   shape.merged_entries = 0;
   return entry_bytes(shape) - (shape.has_ranks() ? sizeof(std::int32_t) : 0);
@@ -46,7 +46,7 @@ std::size_t saved_merged_bytes(const LaneShape& shape) {
   return MergedEntries::bytes(shape.state_columns) - sizeof(std::int32_t);
 }
 
-/// Calls each(block, head) for all summaries of lanes of these lengths, in the file's order.
+/// Calls each(block, head) for all summaries of lanes of these lengths, in file order.
 template <class Each>
 void for_each_summary(const LaneShape& shape, std::span<const int> lengths, const Each& each) {
   const int longest = *std::max_element(lengths.begin(), lengths.end());
@@ -74,15 +74,15 @@ std::vector<int> lengths_of(const LayerLanes& lanes) {
   return out;
 }
 
-/// What the extents of a layer say.
+/// The extents of a layer's lanes.
 struct Extents {
-  std::vector<int> block;           ///< [H_kv] entries in the block
+  std::vector<int> block;           ///< [H_kv] entries in the initial block
   std::vector<int> tail;            ///< [H_kv] entries after it
   std::vector<char> unrotated;      ///< [H_kv]
   std::vector<int> merged_entries;  ///< [H_kv]
   std::size_t bytes = 0;            ///< of all entries in the file
 
-  /// [H_kv] entries of the lanes.
+  /// [H_kv] lengths of the lanes.
   std::vector<int> lengths() const {
     std::vector<int> out;
     for (std::size_t head = 0; head < block.size(); ++head) out.push_back(block[head] + tail[head]);
@@ -119,8 +119,8 @@ Extents read_extents(ByteCursor& from, const LaneShape& shape, int tokens) {
   return out;
 }
 
-/// Throws MemoryError when lanes of these extents, and summaries, would not fit. One lane's long tail takes pages for
-/// all of them.
+/// Throws MemoryError if lanes of these extents, and summaries, do not fit. The longest tail determines the tail blocks
+/// of all lanes.
 void check_memory(const Extents& extents, const LaneShape& shape) {
   const auto in_blocks = std::accumulate(extents.block.begin(), extents.block.end(), std::size_t{0});
   const auto tail = as_size(*std::max_element(extents.tail.begin(), extents.tail.end()));
@@ -133,7 +133,7 @@ void check_memory(const Extents& extents, const LaneShape& shape) {
   }
 }
 
-/// Calls each(bytes, what) for everything that a file has of a lane's entries, in the file's order.
+/// Calls each(bytes, what) for all parts of a lane's entries, in file order.
 template <class Each>
 void for_each_part(const LaneStorage& storage, int head, const Each& each) {
   const LaneShape& shape = storage.shape();

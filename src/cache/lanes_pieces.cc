@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What attention reads of a lane.
+// Reading lanes for attention.
 #include "base/as_size.h"
 #include "cache/element.h"
 #include "cache/lanes.h"

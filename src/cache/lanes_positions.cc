@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Positions of a lane's entries, and how its keys are rotated: to their positions, or not at all.
+// Positions of a lane's entries, and rotation of its keys.
 #include <algorithm>
 #include <numeric>
 

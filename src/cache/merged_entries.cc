@@ -10,7 +10,7 @@ namespace winnow::cache {
 
 namespace {
 
-/// Memory grows and shrinks by this many: few, so that what is allocated is what is used.
+/// Memory grows and shrinks by this many entries; few, so that hardly any is unused.
 constexpr int kTogether = 8;
 
 }  // namespace

@@ -10,26 +10,26 @@
 
 namespace winnow::cache {
 
-/// An entry without vectors of its own: it reads the key and the value of the entry in another slot, its centre, the
-/// key multiplied by `scale` and rotated to the merged entry's own effective position.
+/// An entry without vectors of its own. It reads the key and value of its centre, an entry in another slot; the key is
+/// multiplied by `scale` and rotated to the merged entry's own effective position.
 struct MergedEntry {
-  std::int32_t slot = 0;  ///< of the centre
+  std::int32_t slot = 0;  ///< the centre's
   std::int32_t position = 0;
   float scale = 1;
 };
 
-/// The merged entries of one lane, sorted by their centres' slots, with the same f32 columns as the lane's entries. Not
+/// Merged entries of one lane, ordered by their centres' slots, with the same f32 columns as the lane's entries. Not
 /// thread-safe.
 class MergedEntries {
  public:
   MergedEntries(MemoryAccount& account, int columns) : account_(&account), columns_(columns) {}
   MergedEntries clone(MemoryAccount& account) const;
 
-  /// Bytes of one merged entry.
+  /// Bytes of a merged entry.
   static std::size_t bytes(int columns) { return (4 + as_size(columns)) * sizeof(float); }
 
   int count() const { return count_; }
-  /// All are in the merged entries' order, [count].
+  /// Fields of all merged entries, in their order, [count].
   std::span<std::int32_t> slots() { return integers(0); }
   std::span<std::int32_t> positions() { return integers(1); }
   std::span<std::int32_t> ranks() { return integers(2); }
@@ -41,7 +41,7 @@ class MergedEntries {
   std::span<const float> scales() const { return const_cast<MergedEntries*>(this)->scales(); }
   std::span<const float> column(int c) const { return const_cast<MergedEntries*>(this)->column(c); }
 
-  /// Merged entries [first, end) of the entries in slots [slot, slot_end).
+  /// Merged entries [first, end), those of a range of slots.
   struct Range {
     int first;
     int end;
@@ -50,14 +50,13 @@ class MergedEntries {
   Range of(std::int32_t slot, std::int32_t slot_end) const;
   Range of(std::int32_t slot) const { return of(slot, slot + 1); }
 
-  /// Makes sure that `count` more can be added without allocating, and frees what is not needed for that. Throws
-  /// MemoryError.
+  /// Ensures that `count` more can be added without allocation, and frees memory beyond that. Throws MemoryError.
   void reserve(int count);
-  /// Adds one after those of the same slot; its columns and rank are 0. Returns its index. REQUIRES: reserve().
+  /// Adds a merged entry after those of the same slot, with columns and rank 0. Returns its index. REQUIRES: reserve().
   int add(const MergedEntry& merged_entry);
-  /// Drops merged entries [range.first, range.end).
+  /// Removes merged entries [range.first, range.end).
   void erase(Range range);
-  /// Those of one slot become those of another, after the ones that it has.
+  /// Moves the merged entries of one slot to another, after its own.
   void move(std::int32_t from, std::int32_t to);
 
  private:

@@ -15,7 +15,7 @@ void PastRows::begin_layer(int head_dim, std::span<const int> entries) {
   const std::size_t bytes = all * row_bytes(type_, dim_);
   for (auto* const buffer : {&keys_, &values_}) {
     if (buffer->size() >= bytes) continue;
-    *buffer = Buffer();  // gives back first: both at once would be the peak
+    *buffer = Buffer();  // frees the old one first: both at once would be the peak
     *buffer = Buffer(account_, bytes, "what a layer keeps of the text before");
   }
 }

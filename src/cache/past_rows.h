@@ -13,17 +13,17 @@
 
 namespace winnow::cache {
 
-/// The entries of one layer's lanes as a later prompt reads them: decoded, merged ones too, and with keys rotated to
-/// where the prompt's queries, which are rotated to their positions in the text, see them. Lanes may differ in length.
-/// The next layer reuses the memory.
+/// Entries of one layer's lanes, decoded for a later prompt: including merged entries, and with keys rotated so that
+/// the prompt's queries, which are rotated to their positions in the text, see them at their effective positions. Heads
+/// may differ in length. The next layer reuses the memory.
 class PastRows {
  public:
   /// `type` is f16, bf16 or f32.
   PastRows(MemoryAccount& account, ElementType type) : account_(account), type_(type) {}
 
-  /// Forgets all rows, and makes room for as many as each head has entries, [H_kv]. Throws MemoryError.
+  /// Discards all rows, and makes room for so many entries of each head, [H_kv]. Throws MemoryError.
   void begin_layer(int head_dim, std::span<const int> entries);
-  /// Adds the entries of a piece of a lane to its head's rows.
+  /// Appends a run of a lane to its head's rows.
   void add(int head, const LanePiece& piece, const Rope& rope);
 
   int kv_heads() const { return static_cast<int>(count_.size()); }
@@ -31,7 +31,7 @@ class PastRows {
   Rows keys(int head) const { return rows(keys_, head); }
   Rows values(int head) const { return rows(values_, head); }
 
-  /// Bytes of so many rows, all heads together.
+  /// Bytes of so many rows, summed over heads.
   static std::size_t bytes(ElementType type, int head_dim, std::size_t rows) {
     return 2 * rows * row_bytes(type, head_dim);
   }
@@ -42,7 +42,7 @@ class PastRows {
   MemoryAccount& account_;
   ElementType type_;
   int dim_ = 0;
-  std::vector<std::size_t> first_;  ///< [H_kv] row of each head
+  std::vector<std::size_t> first_;  ///< [H_kv] first row of each head
   std::vector<int> count_;          ///< [H_kv]
   Buffer keys_;                     ///< [rows of all heads][d]
   Buffer values_;

@@ -12,7 +12,7 @@ namespace winnow::cache {
 
 namespace {
 
-/// Bytes of the keys of a token, or of its values, in the layer where they take the most.
+/// Bytes of a token's keys, or of its values, in the largest layer.
 std::size_t bytes_per_token(ElementType type, std::span<const KvHeads> layers) {
   std::size_t most = 0;
   for (const auto& heads : layers) most = std::max(most, as_size(heads.count) * row_bytes(type, heads.dim));

@@ -10,36 +10,35 @@
 
 namespace winnow::cache {
 
-/// KV heads of one layer.
+/// Sizes of a layer's KV heads.
 struct KvHeads {
   int count = 0;
   int dim = 0;  ///< d
 };
 
-/// The full keys and values of ONE layer while a prompt passes through it; the next layer reuses the memory. Keys are
-/// rotated to their own positions. Layout [H_kv][capacity][d], so that a head's rows lie together.
+/// Full keys and values of one layer while a prompt passes through it; the next layer reuses the memory. Keys are
+/// rotated to their own positions. Layout [H_kv][capacity][d], so a head's rows are contiguous.
 class LayerScratch {
  public:
   /// Room for `capacity` tokens. `type` is f16, bf16 or f32. Throws MemoryError.
   LayerScratch(MemoryAccount& account, ElementType type, int kv_heads, int head_dim, int capacity);
-  /// The same for any of some layers; it begins as the first one's. REQUIRES: one layer at least.
+  /// The same for the largest of several layers; begins with the first one. REQUIRES: at least one layer.
   LayerScratch(MemoryAccount& account, ElementType type, std::span<const KvHeads> layers, int capacity);
   /// Bytes of such a scratch.
   static std::size_t bytes(ElementType type, std::span<const KvHeads> layers, int capacity);
 
-  /// Forgets all tokens; those to come are of a layer with these heads. REQUIRES: one of those that there is room for.
+  /// Discards all tokens and begins a layer with these heads. REQUIRES: one of the layers given to the constructor.
   void begin_layer(const KvHeads& heads);
-  /// Forgets all tokens from `count` on.
+  /// Discards all tokens from index `count` on.
   void truncate(int count);
-  /// Makes room for rows [size, size + positions.size()) at the given positions; store() then fills them. Returns the
-  /// first row.
+  /// Adds rows [size, size + positions.size()) at the given positions, to be filled by store(). Returns the first row.
   int extend(std::span<const std::int32_t> positions);
-  /// Fills row `row` of every head from one token's keys and values [H_kv][d] f32. Threads may store different rows.
+  /// Stores keys and values [H_kv][d] f32 of one token in row `row` of every head. Threads may store different rows.
   void store(int row, const float* keys, const float* values);
 
-  /// Bytes of so many rows, keys and values of all heads.
+  /// Bytes of keys and values of so many rows in all heads.
   std::size_t bytes_of_rows(int count) const;
-  /// Copies rows [first, first + count) to and from elsewhere.
+  /// Copies rows [first, first + count) out of the scratch, or back into it.
   void copy_rows(int first, int count, std::byte* to) const;
   void put_rows(int first, int count, const std::byte* from);
 

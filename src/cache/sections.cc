@@ -17,13 +17,13 @@ namespace winnow::cache {
 
 namespace {
 
-/// The first bytes of a file. No padding: the members lie at multiples of their size.
+/// Header of a file. No padding: members are at multiples of their size.
 struct Header {
   std::array<char, 8> magic;
   std::uint32_t version;
   std::uint32_t sections;
   std::uint64_t file_bytes;
-  std::uint64_t hash;  ///< of all before it
+  std::uint64_t hash;  ///< of all fields before it
 };
 static_assert(sizeof(Header) == 32);
 
@@ -32,14 +32,14 @@ constexpr std::size_t kAround = 2 * sizeof(std::uint64_t);  ///< a section's len
 std::span<const std::byte> bytes_of(const Header& header) { return std::as_bytes(std::span(&header, 1)); }
 std::uint64_t hash_of_header(const Header& header) { return hash_of(bytes_of(header).first(offsetof(Header, hash))); }
 
-/// A section's checksum begins with its place in the file and its length, so that sections cannot change places.
+/// A section's checksum covers its index and its length, so that sections cannot change places.
 Hasher hasher_of(std::size_t index, std::uint64_t length) {
   Hasher hasher(index);
   hasher.add(std::as_bytes(std::span(&length, 1)));
   return hasher;
 }
 
-/// Passes bytes on and hashes them.
+/// Forwards bytes and hashes them.
 class HashingSink : public ByteSink {
  public:
   HashingSink(ByteSink& to, Hasher& hasher) : to_(to), hasher_(hasher) {}

@@ -10,10 +10,10 @@
 #include "base/byte_stream.h"
 #include "base/file.h"
 
-/// A file of sections, each with a checksum: docs/file-formats.md has the bytes.
+/// Files of checksummed sections; format in docs/file-formats.md.
 namespace winnow::cache {
 
-/// What kind of file it is.
+/// Identification of a kind of file.
 struct FileFormat {
   std::array<char, 8> magic;
   std::uint32_t version;
@@ -22,14 +22,14 @@ struct FileFormat {
   FileKind kind() const { return {{magic.data(), magic.size()}, noun}; }
 };
 
-/// Writes a file of sections whose lengths are known beforehand.
+/// Writes a file of sections of known lengths.
 class SectionWriter {
  public:
-  /// Writes the header. `lengths` are the bytes of the sections' contents.
+  /// Writes the header. `lengths`: bytes of the sections' contents.
   SectionWriter(ByteSink& to, const FileFormat& format, std::vector<std::size_t> lengths);
 
-  /// Writes the next section: fill(sink) writes its contents. REQUIRES: as many bytes as were announced; throws
-  /// std::logic_error.
+  /// Writes the next section; fill(sink) writes its contents. Throws std::logic_error unless it writes the announced
+  /// number of bytes.
   void section(const std::function<void(ByteSink&)>& fill);
 
  private:
@@ -38,23 +38,23 @@ class SectionWriter {
   std::size_t next_ = 0;
 };
 
-/// Reads such a file. Nothing that it says is used before it is known to lie within the file; contents are to be used
-/// after verify().
+/// Reads such a file. No length is used before it is known to lie within the file. REQUIRES: verify() before the
+/// contents are used.
 class SectionReader {
  public:
-  /// Checks the header and where the sections lie. Throws InputError: empty, truncated, another kind or version,
-  /// damaged.
+  /// Checks the header and the places of the sections. Throws InputError for a file that is empty, truncated, damaged,
+  /// or of another kind or version.
   SectionReader(const ByteSource& from, const FileFormat& format);
 
   int count() const { return static_cast<int>(sections_.size()); }
-  /// Throws InputError when the section's checksum does not hold. `what` names it.
+  /// Throws InputError, with the name `what`, if the section's checksum fails.
   void verify(int index, const std::string& what) const;
-  /// The section's contents.
+  /// Contents of a section.
   ByteCursor section(int index) const;
 
  private:
   struct Section {
-    std::size_t at;      ///< of the contents
+    std::size_t at;      ///< offset of the contents
     std::size_t length;  ///< of the contents
   };
   void check_header(const FileFormat& format) const;

@@ -30,7 +30,7 @@ Summaries Summaries::clone(MemoryAccount& account) const {
   return out;
 }
 
-/// A block that is never summarised is saved too, so all begin as zeros.
+/// Zeros, since blocks that are never summarised are saved, too.
 Buffer Summaries::make(int blocks) const {
   if (blocks == 0) return {};
   Buffer out(*account_, as_size(blocks) * row_bytes_, "summaries of blocks");

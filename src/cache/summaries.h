@@ -11,24 +11,23 @@
 
 namespace winnow::cache {
 
-/// What a method makes of blocks of a layer's entries: one encoded row for each block of each head. What a block is,
-/// the method knows. As in LaneStorage, a head's first blocks have exactly the memory that they need, and pages follow.
-/// Not thread-safe, except that threads may set those of different heads; allocate() and reserve() are for one thread
-/// alone.
+/// A method's summaries of blocks of a layer's entries: an encoded row for each block of each head. The method defines
+/// the blocks. As in LaneStorage, a head's initial summaries have exactly the memory they need, and smaller chunks
+/// follow. Not thread-safe, except that threads may set summaries of different heads; allocate() and reserve() are for
+/// one thread only.
 class Summaries {
  public:
-  /// Blocks of one head in a page.
+  /// Summaries of one head in a later chunk.
   static constexpr int kPage = 16;
 
-  /// There are none.
+  /// Without summaries.
   Summaries(MemoryAccount& account, const LaneShape& shape);
-  /// A copy with memory of its own.
+  /// A deep copy.
   Summaries clone(MemoryAccount& account) const;
 
-  /// Begins anew with zeros for so many blocks of each head, [H_kv]. Throws MemoryError.
+  /// Replaces all summaries by zeros for so many blocks of each head, [H_kv]. Throws MemoryError.
   void allocate(std::span<const int> blocks);
-  /// Makes sure that there are summaries of so many blocks of each head, [H_kv]; new ones are zeros. Throws
-  /// MemoryError.
+  /// Ensures that there are summaries of so many blocks of each head, [H_kv]; new ones are zeros. Throws MemoryError.
   void reserve(std::span<const int> blocks);
   /// Encodes the summary of a block, [LaneShape::summary_size].
   void set(int head, int block, std::span<const float> values);
@@ -40,16 +39,16 @@ class Summaries {
 
  private:
   Buffer make(int blocks) const;
-  /// Blocks of a head that lie in the first memory.
+  /// Blocks of a head in the initial memory.
   int first_blocks(int head) const { return first_[head + 1] - first_[head]; }
   const std::byte* at(int head, int block) const;
 
   MemoryAccount* account_;
   LaneShape shape_;
   std::size_t row_bytes_;
-  std::vector<int> first_;     ///< [H_kv + 1] where each head's blocks begin in `memory_`
-  Buffer memory_;              ///< the first blocks of head 0, then head 1, …
-  std::vector<Buffer> pages_;  ///< each kPage blocks of head 0, then head 1, …
+  std::vector<int> first_;     ///< [H_kv + 1] first block of each head in `memory_`
+  Buffer memory_;              ///< the initial blocks of head 0, then head 1, …
+  std::vector<Buffer> pages_;  ///< each has kPage blocks of head 0, then head 1, …
 };
 
 }  // namespace winnow::cache
