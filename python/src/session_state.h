@@ -45,7 +45,7 @@ class SessionState {
     return call_of_stream(f);
   }
 
-  /// Whether a stream is generating. Set within a call.
+  /// True if a stream is generating. Set within a call.
   void set_streaming(bool is_streaming) { is_streaming_ = is_streaming; }
   /// The call that runs now ends with Interrupted.
   void stop() { stop_asked_ = true; }

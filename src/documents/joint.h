@@ -15,7 +15,7 @@
 
 namespace winnow::documents {
 
-/// Whether keys move with their document or stay rotated as from position 0.
+/// True if keys move with their document or stay rotated as from position 0.
 enum class KeyPlaces : std::uint8_t { shifted, raw };
 
 /// Some tokens of each document, [document], ascending.

@@ -63,7 +63,7 @@ struct LayerSums {
   bool operator==(const LayerSums&) const = default;
 };
 
-/// Whether a document's layers have an entry for each token.
+/// True if a document's layers have an entry for each token.
 inline bool is_plain(const engine::SavedHead& head) { return head.options.spec == Spec(); }
 
 /// A hasher for a block of a layer, or its table (-1). Its seed says which, so that they cannot change places.

@@ -32,7 +32,7 @@ using MiddleBlocks = std::vector<std::vector<std::vector<int>>>;
 MiddleBlocks select_blocks(const Joint& joint, std::span<const std::vector<double>> question,
                            const SelectOptions& options);
 
-/// Whether a block matters more than another by their representatives: attention to it falls off more slowly; with
+/// True if a block matters more than another by their representatives: attention to it falls off more slowly; with
 /// equal exponents it is larger; the later one of equals.
 bool matters_more(const Representative& a, const Representative& b);
 

@@ -65,7 +65,7 @@ class StoredDocument : public Document {
     return verified_[as_size(layer) * as_size(1 + layout().blocks()) + as_size(block + 1)];
   }
 
-  /// Whether what was verified before may have been replaced meanwhile.
+  /// True if what was verified before may have been replaced meanwhile.
   enum class Checked : std::uint8_t { once, always };
   static Checked checked(const store::Lease& lease) { return lease.is_copy ? Checked::always : Checked::once; }
 

@@ -11,8 +11,8 @@ namespace winnow::policy {
 
 namespace {
 
-/// Shares become multiples of 2^-32: fractions that only the rounding of doubles tells apart are then equal, and all
-/// that follows is exact.
+/// Shares are rounded to multiples of 2^-32. Fractions that differ by rounding errors only become equal, and later
+/// steps are exact.
 constexpr int kFractionBits = 32;
 constexpr double kMostShare = 1 << 30;
 

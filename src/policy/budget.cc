@@ -20,7 +20,7 @@ struct Suffix {
   double factor;
 };
 
-/// The largest first.
+/// From the largest to the smallest.
 constexpr Suffix kSuffixes[] = {{"GiB", Budget::Unit::bytes, 1024.0 * 1024 * 1024},
                                 {"MiB", Budget::Unit::bytes, 1024.0 * 1024},
                                 {"KiB", Budget::Unit::bytes, 1024.0},
@@ -73,7 +73,7 @@ std::string Budget::print() const {
     case Unit::bytes:
       break;
   }
-  // The largest unit that the number is a whole multiple of, so that what was typed comes back.
+  // Prints in the largest unit of which the amount is a whole multiple, so that it is printed as it was typed.
   for (const Suffix& suffix : kSuffixes) {
     const double value = amount_ / suffix.factor;
     if (suffix.unit == Unit::bytes && value == std::floor(value)) return fmt::format("{:.0f}{}", value, suffix.text);
@@ -89,8 +89,8 @@ int Budget::entries(int tokens, std::size_t entry_bytes, std::size_t besides) co
     case Unit::entries:
       return whole(amount_);
     case Unit::percent:
-      // A share like 4.1% has no exact double: without the allowance, for it and for two roundings, a whole result
-      // could become one less.
+      // A share like 4.1 % has no exact double. The factor allows for its error and two roundings, so that a whole
+      // result does not become one less.
       return whole(amount_ * tokens / 100 * (1 + 2 * std::numeric_limits<double>::epsilon()));
     case Unit::bytes:
       return whole(std::max(0.0, amount_ - static_cast<double>(besides)) / static_cast<double>(entry_bytes));

@@ -13,8 +13,8 @@ namespace winnow::policy {
 
 namespace {
 
-/// Puts the entries of a chunk into the order in which they are kept: the nearest to `best` first, of equally near ones
-/// the later.
+/// Sorts the entries of a chunk in the order in which they are kept: by distance from `best`; of equally near ones the
+/// later first.
 void order_from(std::int32_t best, std::vector<std::int32_t>& entries) {
   std::sort(entries.begin(), entries.end(), [best](std::int32_t a, std::int32_t b) {
     return std::abs(a - best) != std::abs(b - best) ? std::abs(a - best) < std::abs(b - best) : a > b;
@@ -34,7 +34,7 @@ Piece chunk(std::span<const double> scores, int first, int end) {
   return out;
 }
 
-/// From the best to the worst; of equals the later first.
+/// Sorted from the best to the worst; ties go to the later chunk.
 std::vector<Piece> ranked_chunks(std::span<const double> scores, int length, const AlwaysKept& always_kept) {
   std::vector<Piece> out;
   const int end = static_cast<int>(scores.size()) - always_kept.recent;

@@ -5,10 +5,10 @@
 
 namespace winnow::policy {
 
-/// Whole chunks of `length` consecutive entries (after Liu et al., 2025, "ChunkKV: Semantic-Preserving KV Cache
-/// Compression for Efficient Long-Context LLM Inference", section 3). They are counted from the first entry that may be
-/// evicted, and the last one may be shorter. A chunk's score is the mean over its entries. Where not all of them are
-/// kept, those nearest to its best are.
+/// Chunks of `length` consecutive entries that are kept whole (after Liu et al., 2025, "ChunkKV: Semantic-Preserving KV
+/// Cache Compression for Efficient Long-Context LLM Inference", section 3). Chunks begin at the first evictable entry,
+/// and the last one may be shorter. The score of a chunk is the mean over its entries. If only a part of a chunk is
+/// kept, it is the entries nearest to its best one.
 DividePart chunks_of(int length);
 
 }  // namespace winnow::policy

@@ -6,9 +6,8 @@
 
 namespace winnow::policy {
 
-/// Uniform in [0, 1), a function of where and what for alone, so that the same seed gives the same result on any
-/// machine and in any order. SplitMix64's finaliser (Steele, Lea and Flood, 2014) over a running sum of the
-/// coordinates.
+/// Uniform in [0, 1). A function of its arguments alone, so that a seed gives the same result on any machine and in any
+/// order. SplitMix64's finaliser (Steele, Lea and Flood, 2014) over a running sum of the coordinates.
 inline double uniform_at(std::uint64_t seed, int layer, int head, int position) {
   std::uint64_t x = seed;
   for (const int part : {layer, head, position}) {

@@ -17,11 +17,11 @@ namespace winnow::policy {
 namespace {
 
 struct Stages {
-  double share;    ///< of the budget that the first one fills
-  double epsilon;  ///< so that an entry without a score counts by what its value adds
+  double share;    ///< share of the budget that the first round fills
+  double epsilon;  ///< lets entries with a score of 0 rank by their values
 };
 
-/// The `count` best entries of one head, [n] scores and lengths.
+/// The `count` best entries of one head. `scores` and `lengths`: [n].
 std::vector<std::int32_t> chosen(std::span<const float> scores, std::span<const float> lengths, int count,
                                  const Stages& stages, const AlwaysKept& always_kept) {
   const int budget = count + always_kept.total();

@@ -14,8 +14,9 @@ namespace winnow::policy {
 
 namespace {
 
-/// Scores above the lowest, at most 1, as attention is: otherwise negative ones would be gone at the first step, and
-/// large ones would outlast any attention. What is not finite is -1 (no number, or never) or 1.
+/// Shifts scores to begin at 0 and scales them to at most 1, the range of attention. Otherwise negative scores would be
+/// evicted at the first step, and large ones would outlast any attention. Infinity becomes 1; minus infinity and NaN
+/// become -1.
 void bring_to_attention(std::span<float> scores) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   float lowest = kInfinity;
@@ -53,8 +54,8 @@ void fade_and_evict(const StepView& view, float decay) {
   }
 }
 
-/// What a method always keeps, and the last `recent` tokens, but these take no more than half of what is left of the
-/// budget after the first ones. Otherwise a token might go before any other query has seen it.
+/// Extends what a method always keeps to the last `recent` tokens, which take at most half of the budget after the
+/// sinks. Otherwise a token might be evicted before any other query has seen it.
 AlwaysKept with_recent(AlwaysKept kept, int recent, const LayerPrompt& prompt, int budget) {
   const int most = std::min((budget - kept.sinks) / 2, prompt.tokens - kept.sinks);
   kept.recent = std::max(kept.recent, std::min(recent, most));

@@ -8,14 +8,14 @@
 
 namespace winnow::policy {
 
-/// `decay` and `recent`.
+/// Options `decay` and `recent`.
 std::vector<Option> decoding_options();
 
-/// Lets a method that evicts once evict at every decode step, too. Entries of the prompt begin with its scores, brought
-/// to [0, 1]; with -1 where these are minus infinity or no numbers. At each step all scores fade by `decay`, and an
-/// entry's score becomes what the token's query gives to it, the largest of the group, where that is more. The entry
-/// with the lowest score is evicted. The last tokens are always kept: as many as the method always keeps, and at least
-/// `recent`, but for these at most half of what the first tokens leave of the budget.
+/// Makes a method that evicts once evict at every decode step, too. Entries of the prompt begin with its scores,
+/// shifted and scaled into [0, 1], or with -1 if a score is minus infinity or NaN. At each step an entry's score
+/// becomes the larger of its old score times `decay` and the token's attention to it (the maximum over the group). The
+/// entry with the lowest score is evicted. The last tokens are always kept: as many as the method always keeps, and at
+/// least `recent`, but the latter take at most half of the budget after the sinks.
 void evict_while_decoding(Method& method, const Options& options);
 
 }  // namespace winnow::policy

@@ -14,7 +14,7 @@ namespace {
 
 using Cosines = std::vector<float>;
 
-/// Calls each(piece, its cosines) for the pieces of a lane that have rows; returns all cosines, by slot.
+/// Calls each(run, its cosines) for the runs of a lane that have rows. Returns all cosines, by slot.
 template <class Each>
 Cosines cosines_with(const std::vector<cache::LanePiece>& pieces, const Each& each) {
   Cosines out;
@@ -28,7 +28,7 @@ Cosines cosines_with(const std::vector<cache::LanePiece>& pieces, const Each& ea
 
 }  // namespace
 
-/// The vectors of one entry of a lane.
+/// Vectors of one entry of a lane.
 struct Demotion::Entry {
   Entry(const Demotion& d, int slot) : key(as_size(d.view_.shape.head_dim)), value(key.size()) {
     d.view_.lanes.key(d.head_, slot, key);
@@ -65,7 +65,7 @@ std::vector<float> Demotion::cosines_of_keys(const Entry& entry, int slot, const
       attention::cosines_where(by_value.subspan(piece.first, out.size()), least, piece.keys, entry.key, out);
     });
   }
-  // Rotating one key by the distance between the two is the same as rotating each to its position.
+  // Rotating one key by the distance between the two is equivalent to rotating each to its position.
   const auto& lanes = view_.lanes;
   Cosines out(by_value.size());
   for (int other = 0; other < lanes.length(head_); ++other) {

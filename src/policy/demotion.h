@@ -11,11 +11,11 @@
 
 namespace winnow::policy {
 
-/// A centre that loses its own vectors while decoding: it is merged into the centre that is most alike or, where none
-/// is alike enough, evicted with its merged entries.
+/// Demotes a centre while decoding: it is merged into the most similar centre or, if none is similar enough, evicted
+/// with its merged entries.
 class Demotion {
  public:
-  /// What an entry is worth: by slot, then by merged entry.
+  /// Worth of an entry, by slot, then by merged entry.
   using Worth = std::function<double(int entry)>;
 
   Demotion(const Merging& how, const StepView& view, int head, Worth worth)
@@ -28,19 +28,19 @@ class Demotion {
   struct Entry;
   const Rope& rope() const;
   float magnitude() const;
-  /// The centre that is most alike, and how alike; slot -1: there is no other. Where none is alike enough to be merged
-  /// into, it may be any.
+  /// The most similar centre and its similarity; slot -1 if there is no other one. May be any centre if none is similar
+  /// enough for a merge.
   struct Target {
     int slot = -1;
     double likeness = 0;
   };
   Target most_alike(int slot) const;
-  /// 0 for rows whose values' cosines, `by_value`, are too small for a merge.
+  /// Cosines of keys, by slot; 0 for rows whose `by_value`, the cosine of values, is too small for a merge.
   std::vector<float> cosines_of_keys(const Entry& entry, int slot, const std::vector<cache::LanePiece>& pieces,
                                      std::span<const float> by_value) const;
-  /// Sum of the worth of a class.
+  /// Total worth of a class.
   double class_worth(int slot) const;
-  /// Returns the length of the demoted key in units of the other's.
+  /// Returns the length of the demoted key divided by that of the other key.
   float merge_vectors(int slot, int into) const;
 
   const Merging& how_;

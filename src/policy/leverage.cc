@@ -22,7 +22,7 @@ namespace {
 constexpr double kRidge = 0.01;
 constexpr int kRowsTogether = 256;  // rows whose products are summed in f32
 
-/// Random directions [k][d], each the same for the same seed, layer and head.
+/// Random directions [k][d], determined by seed, layer and head.
 std::vector<float> directions(const LayerView& view, int head, const Sketch& sketch) {
   std::vector<float> out(as_size(sketch.dimensions) * as_size(view.shape.head_dim));
   const double scale = 1 / std::sqrt(static_cast<double>(sketch.dimensions));
@@ -36,12 +36,12 @@ std::vector<float> directions(const LayerView& view, int head, const Sketch& ske
   return out;
 }
 
-/// Some rows of a matrix with k columns, without the space at the end of each.
+/// Appends rows of `columns` numbers without the padding at the end of each.
 void append(std::span<const float> rows, int stride, int columns, CountedVector<float>& to) {
   for (auto row = rows.begin(); row != rows.end(); row += stride) to.insert(to.end(), row, row + columns);
 }
 
-/// What turns each key back, [n][2 pairs]: the same for all heads.
+/// Angles that undo each key's rotation, [n][2 pairs]; the same for all heads.
 CountedVector<float> angles_back(const LayerView& view) {
   const std::size_t width = 2 * view.rope.frequency.size();
   CountedVector<float> out(as_size(view.tokens()) * width);
@@ -86,7 +86,7 @@ void centre(CountedVector<float>& rows, std::size_t columns) {
   }
 }
 
-/// Products of the columns with each other, [k][k].
+/// Gram matrix of the columns, [k][k].
 std::vector<double> gram(const CountedVector<float>& rows, std::size_t columns) {
   std::vector<double> out(columns * columns);
   const std::size_t n = rows.size() / columns;
@@ -105,7 +105,7 @@ std::vector<double> gram(const CountedVector<float>& rows, std::size_t columns) 
   return out;
 }
 
-/// Squared lengths of the rows times a matrix [k][k].
+/// Squared lengths of the rows after multiplication by a matrix [k][k].
 void squared_lengths(const CountedVector<float>& rows, const std::vector<float>& matrix, int k, std::span<float> out) {
   const attention::PackedRows by(matrix, k);
   const auto columns = as_size(k);

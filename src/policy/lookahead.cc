@@ -18,7 +18,7 @@ namespace {
 
 using attention::Reduction;
 
-/// Places of the attention of the window's queries and of the draft's.
+/// Results for the window's queries and the draft's.
 struct Attention {
   Seen<attention::Observation> window;
   Seen<attention::Observation> draft;
@@ -76,14 +76,14 @@ Method drafted_by(const Method& drafter, const Options& options) {
 
 }  // namespace
 
-/// LAQ (Wang et al., 2025, "Lookahead Q-Cache: Achieving More Consistent KV Cache Eviction via Pseudo Query"): X's
-/// cache generates the first tokens of an answer. Then the attention of these and of the prompt's last queries says
-/// what is kept, and the answer begins anew.
+/// LAQ (Wang et al., 2025, "Lookahead Q-Cache: Achieving More Consistent KV Cache Eviction via Pseudo Query"). X's
+/// cache generates the first tokens of an answer. The attention of these and of the prompt's last queries decides which
+/// entries are kept, and the answer starts again.
 ///   draft   tokens that X's cache generates
-///   window  last queries that are observed, too, and entries that are always kept
+///   window  last queries that are observed, too, and last entries that are always kept
 ///   kernel  length of the pooling along positions
 ///   pool    max or mean
-///   rows    what is done over the queries and the query heads of a KV head
+///   rows    how attention is combined over queries and over the query heads of a KV head
 Wrapper lookahead() {
   return {
       .name = "lookahead",

@@ -10,10 +10,11 @@
 
 namespace winnow::policy {
 
-/// The mean of RoPE's rotations to some positions: it turns each pair and shortens it. What is not rotated stays.
+/// Mean of RoPE's rotations to some positions: it rotates each pair of elements and shortens it. Elements that RoPE
+/// does not rotate stay.
 class MeanRotation {
  public:
-  /// `rope` outlives it. REQUIRES: a position at least.
+  /// `rope` outlives it. REQUIRES: at least one position.
   MeanRotation(const Rope& rope, std::span<const std::int64_t> positions);
 
   /// Rotates a vector [d] whose elements are `step` apart.

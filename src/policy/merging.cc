@@ -22,7 +22,7 @@ constexpr std::size_t kOthersTogether = 32;
 
 /// Vectors of some entries of one head, [n][d] each.
 struct Vectors {
-  std::vector<float> keys;  ///< before RoPE, without an uneven magnitude of it
+  std::vector<float> keys;  ///< before RoPE, without its uneven magnitude
   std::vector<float> values;
 };
 
@@ -53,7 +53,7 @@ std::vector<float> norms_of(const std::vector<float>& rows, std::size_t dim) {
   return out;
 }
 
-/// The rows, scaled to length 1; a row of length 0 stays as it is.
+/// Scales rows to length 1; rows of length 0 stay.
 std::vector<float> directions(std::vector<float> rows, std::size_t dim) {
   for (std::size_t i = 0; i * dim < rows.size(); ++i) {
     const auto length = static_cast<float>(norm(row(rows, i, dim)));
@@ -62,7 +62,7 @@ std::vector<float> directions(std::vector<float> rows, std::size_t dim) {
   return rows;
 }
 
-/// Keys as they are compared, of length 1.
+/// Keys for comparison, scaled to length 1.
 std::vector<float> compared_keys(const Merging& how, const LayerView& view, std::span<const std::int32_t> entries,
                                  std::vector<float> keys) {
   const auto dim = as_size(view.shape.head_dim);
@@ -96,7 +96,7 @@ class Classes {
     return std::any_of(members_.begin(), members_.end(), [](const auto& members) { return !members.empty(); });
   }
 
-  /// The vectors that are stored for the centres. Where a class has no other member they are the centre's own.
+  /// Vectors to store for the centres. A centre without other members keeps its own.
   Vectors merged() const {
     Vectors out = centre_vectors_;
     for (std::size_t c = 0; c < centres_.size(); ++c) {
@@ -168,10 +168,10 @@ class Classes {
   Vectors other_vectors_;
   std::vector<float> centre_norms_;
   std::vector<float> other_norms_;
-  std::vector<std::vector<std::size_t>> members_;  ///< [centre] indices into others_
+  std::vector<std::vector<std::size_t>> members_;  ///< [centre]: indices into others_
 };
 
-/// The best of the entries that are not kept, as many as there is room for.
+/// The best evicted entries, as many as there is room for.
 std::vector<std::int32_t> to_be_merged(std::span<const float> scores, const std::vector<std::int32_t>& kept, int room,
                                        const AlwaysKept& always_kept) {
   std::vector<float> left(scores.begin(), scores.end());
@@ -187,7 +187,7 @@ int Merging::room(int budget) const {
 }
 
 float Merging::least_value_cosine() const {
-  constexpr double kRounding = 1e-3;  // by far more than f32 makes a cosine of keys exceed 1
+  constexpr double kRounding = 1e-3;  // far more than a cosine in f32 can exceed 1
   switch (compare) {
     case Compare::key:
       return 0;

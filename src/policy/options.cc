@@ -27,7 +27,7 @@ bool read(std::string_view text, T& value) {
   return error == std::errc() && end == text.data() + text.size();
 }
 
-/// Reads back what check() has passed. Not by atoi or strtod: those follow the program's locale.
+/// Parses text that check() has accepted. Not by atoi or strtod, which follow the program's locale.
 template <class T>
 T read_checked(const std::string& text) {
   T value = 0;
@@ -63,7 +63,7 @@ std::string Option::check(std::string_view owner, std::string_view text) const {
                                [&](const Number& n) {
                                  double value = 0;
                                  if (!read(text, value) || !(value >= n.least && value <= n.most)) throw refuse();
-                                 return fmt::format("{}", value == 0 ? 0.0 : value);  // no -0
+                                 return fmt::format("{}", value == 0 ? 0.0 : value);  // avoids -0
                                },
                                [&](const Choice& c) {
                                  if (std::find(c.all.begin(), c.all.end(), text) == c.all.end()) throw refuse();

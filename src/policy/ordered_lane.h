@@ -10,7 +10,7 @@
 
 namespace winnow::policy {
 
-/// A lane in the order of its positions, as the next query would see it.
+/// The entries of a lane by position, as the next query will see them.
 class OrderedLane {
  public:
   /// `lanes` and `rope` outlive it. REQUIRES: no merged entries.
@@ -18,11 +18,11 @@ class OrderedLane {
 
   int size() const { return static_cast<int>(entries_.size()); }
   int slot(int i) const { return entries_[i].slot; }
-  /// In the text.
+  /// Position in the text.
   std::int32_t position(int i) const { return entries_[i].position; }
-  /// Its effective position: the rank where the lane goes by ranks, else that in the text.
+  /// Effective position: the rank if the lane uses ranks, else the position in the text.
   std::int64_t effective(int i) const { return ranked_ ? i : position(i); }
-  /// Key of an entry, [d], rotated to its effective position.
+  /// Key of entry i, [d], rotated to its effective position.
   void key(int i, std::span<float> out) const;
 
  private:

@@ -12,7 +12,7 @@ namespace winnow::policy {
 
 namespace {
 
-/// A page's summary is the largest and the least of its keys in each channel, [2][d].
+/// A page's summary is the maximum and the minimum of its keys in each channel, [2][d].
 void widen(std::span<float> summary, std::span<const float> key, bool first) {
   const std::size_t dim = key.size();
   for (std::size_t i = 0; i < dim; ++i) {
@@ -47,8 +47,8 @@ void summarize_token(const StepView& view, int page) {
   }
 }
 
-/// What the bounds of a group's products with a page are the product of the page's summary with, [2][d]: a channel's
-/// largest product is with the page's largest key where the query is positive and with the least where it is negative.
+/// Vector [2][d] whose product with a page's summary is an upper bound of the group's products with its keys: it
+/// selects the page's maximum in channels where the query is positive, and its minimum where the query is negative.
 std::vector<float> bounding(const AttendView& view, int head) {
   const auto dim = as_size(view.shape.head_dim);
   std::vector<float> out(2 * dim);
@@ -62,7 +62,7 @@ std::vector<float> bounding(const AttendView& view, int head) {
   return out;
 }
 
-/// The best pages of one head and the last, as ranges of slots.
+/// The best pages of one head and the last page, as ranges of slots.
 cache::AttendPlan best_pages(const AttendView& view, int head, int page, const PageCount& how_many) {
   const int length = view.lanes.length(head);
   const int pages = (length + page - 1) / page;

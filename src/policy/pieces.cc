@@ -21,7 +21,7 @@ std::vector<Piece> pieces_of_head(const DividePart& divide, const LayerView& vie
   return divide.call(view, sum_over_heads(scores, head, head + 1), always_kept);
 }
 
-/// Ascending.
+/// The first `count` entries of pieces, ascending.
 std::vector<std::int32_t> first_entries(const std::vector<Piece>& pieces, int count) {
   std::vector<std::int32_t> out;
   auto left = as_size(std::max(0, count));

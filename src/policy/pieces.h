@@ -5,19 +5,19 @@
 
 #include "winnow/policy/method.h"
 
-/// Entries that are kept together or not at all, but for the last ones of a budget.
+/// Pieces: entries that are kept together or not at all, except for the last piece of a budget.
 namespace winnow::policy {
 
-/// Gives a method the parts that its `pieces` ask for. Where heads choose together, pieces are those of the sum of
-/// their scores. The best pieces are kept, and the first entries of the last one. Where heads share a layer's budget by
-/// need, need is measured on pieces: every entry counts as much as its piece. REQUIRES: `pieces` is set; `over_heads`,
-/// where it is set, is not measured on pieces yet, and no layer chooses.
+/// Gives a method the parts for its `pieces`. The best pieces are kept, and the first entries of the last one. If heads
+/// choose together, pieces are ranked by the sum of the heads' scores. If heads share a layer's budget by need, each
+/// entry counts with its piece's score. REQUIRES: `pieces` is set; `over_heads`, if set, does not use pieces yet, and
+/// no layer chooses.
 void keep_pieces(SelectionParts& selection);
 
-/// Each evictable entry with the score of its head's piece.
+/// Scores in which each evictable entry has the score of its head's piece.
 Scores of_pieces(const DividePart& divide, const LayerView& view, Scores scores, const AlwaysKept& always_kept);
 
-/// Scores of each entry over the heads [first, end), [n]. One that is no number counts as the least.
+/// Sum of scores over the heads [first, end), [n]. NaN counts as the lowest score.
 std::vector<double> sum_over_heads(const Scores& scores, int first, int end);
 
 }  // namespace winnow::policy

@@ -18,8 +18,7 @@ namespace winnow::policy {
 
 namespace {
 
-/// A part that spreads a budget gives `count` numbers whose mean is `mean` exactly; anything else is a mistake in that
-/// part.
+/// Checks that a part that spreads a budget returned `count` numbers with a mean of exactly `mean`.
 void check_spread(const std::string& method, std::span<const int> numbers, int count, int mean) {
   const auto sum = std::accumulate(numbers.begin(), numbers.end(), std::int64_t{0});
   const bool fits = static_cast<int>(numbers.size()) == count && sum == static_cast<std::int64_t>(count) * mean &&
@@ -50,7 +49,7 @@ AlwaysKept most_always_kept(const Method& method, int budget, std::span<const La
 
 std::vector<LayerBudget> uniform(int budget, std::size_t layers) { return {layers, LayerBudget{budget, {}}}; }
 
-/// Selected entries for each head, [H_kv].
+/// Number of selected entries of each head, [H_kv].
 std::vector<int> spread_over_heads(const Method& method, const LayerView& view, const Scores& scores,
                                    const LayerBudget& budget, const AlwaysKept& always_kept) {
   if (!budget.heads.empty()) {
@@ -73,7 +72,7 @@ std::vector<std::vector<std::int32_t>> select(const Method& method, const LayerV
   return out;
 }
 
-/// Of the places, those that are filled by rank.
+/// Number of places of each head that are filled by rank.
 std::vector<int> ranked_places(const Method& method, std::span<const int> counts) {
   if (!method.selection.draw) return {counts.begin(), counts.end()};
   std::vector<int> ranked;
@@ -88,13 +87,13 @@ bool fits(const Method& method, const LayerView& view, int budget) {
   return !method.evicts() || view.tokens() <= budget;
 }
 
-/// All of a prompt that fits.
+/// Keeps all of a prompt that fits into the budget.
 AlwaysKept always_kept_of(const Method& method, const LayerView& view, int budget) {
   return fits(method, view, budget) ? AlwaysKept{view.tokens(), 0}
                                     : method.selection.always_kept.call(view.prompt(), budget);
 }
 
-/// [column][head][kept entry, then merged entry] from the columns of all entries.
+/// Selects [column][head][kept entry, then merged entry] from the columns of all entries.
 std::vector<std::vector<std::vector<float>>> kept_state(const std::vector<Scores>& columns,
                                                         const cache::KeepPlan& plan) {
   std::vector<std::vector<std::vector<float>>> out;
@@ -118,7 +117,7 @@ std::vector<std::vector<std::vector<float>>> kept_state(const std::vector<Scores
 int least_budget(const Method& method, const LayerPrompt& prompt) {
   if (!method.needs_budget()) return 0;
   const int least = method.selection.least.call(prompt) + 1;
-  return method.schedule == Schedule::once ? std::min(least, prompt.tokens) : least;  // the others' lanes grow
+  return method.schedule == Schedule::once ? std::min(least, prompt.tokens) : least;  // lanes of other methods grow
 }
 
 int LayerBudget::total(int kv_heads) const {
@@ -129,7 +128,7 @@ std::vector<LayerBudget> spread_over_layers(const Method& method, int budget, st
   const int tokens = layers.front().tokens;
   const int count = static_cast<int>(layers.size());
   const bool fits = tokens <= budget;
-  // Where everything fits no budget is too small, unless the lanes will grow into it.
+  // If everything fits, no budget is too small, unless the lanes will grow into it.
   if (method.needs_budget() && (!fits || method.schedule != Schedule::once)) {
     for (const auto& prompt : layers) check_budget(method, budget, prompt);
   }
@@ -175,7 +174,7 @@ cache::KeepPlan plan(const Method& method, const LayerView& view, int budget, co
   }
   if (!method.lanes.state) return out;
   const auto& pieces = method.selection.pieces;
-  std::optional<Scores> worth;  // of pieces
+  std::optional<Scores> worth;  // scores of pieces
   if (pieces && method.lanes.state_by_scores && !fits(method, view, budget))
     worth = of_pieces(pieces->divide, view, scores, always_kept);
   out.state = kept_state(method.lanes.state.call(view, worth ? *worth : scores, always_kept), out);

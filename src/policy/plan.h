@@ -8,45 +8,45 @@
 #include "cache/keep_plan.h"
 #include "winnow/policy/method.h"
 
-/// From a method and a budget to what each layer keeps.
+/// Plans of kept entries, from a method and a budget.
 namespace winnow::policy {
 
-/// Least budget with which `method` works on a prompt: what is always kept and one entry more, but never more than the
-/// whole prompt, unless its lanes grow into the budget while decoding.
+/// Least budget with which `method` works on a prompt: one entry more than the always kept ones, but never more than
+/// the whole prompt, unless its lanes grow into the budget while decoding.
 int least_budget(const Method& method, const LayerPrompt& prompt);
 
 /// Entries that one layer keeps.
 struct LayerBudget {
-  int mean = 0;            ///< per KV head; rounded down where `heads` says it exactly
-  std::vector<int> heads;  ///< of each KV head, [H_kv]; empty: that is known when the layer has been read
+  int mean = 0;            ///< per KV head; rounded down if `heads` has exact numbers
+  std::vector<int> heads;  ///< of each KV head, [H_kv]; empty: not known before the layer is read
 
-  /// Of so many KV heads together.
+  /// Total over `kv_heads` heads.
   int total(int kv_heads) const;
 };
 
-/// What each layer keeps, [L]; checks the budget against what is always kept. `layers` [L] are the same prompt to each
-/// layer. Throws UsageError with both numbers, and std::logic_error when the method's part gives numbers that do not
-/// add up.
+/// The budget of each layer, [L]. `layers`: the prompt as each layer sees it, [L]. Throws UsageError with both numbers
+/// if the budget is too small for the always kept entries, and std::logic_error if the numbers of the method's part do
+/// not add up.
 std::vector<LayerBudget> spread_over_layers(const Method& method, int budget, std::span<const LayerPrompt> layers);
 
-/// What one layer keeps. Pure: reads the view, changes nothing. `layer_budget` is this layer's share from
-/// spread_over_layers(). n <= the mean budget keeps all. Throws std::logic_error when a part's numbers do not add up.
+/// The entries that one layer keeps. Pure. `layer_budget`: this layer's share from spread_over_layers(). Keeps all if n
+/// <= the mean budget. Throws std::logic_error if a part's numbers do not add up.
 cache::KeepPlan plan(const Method& method, const LayerView& view, int budget, const LayerBudget& layer_budget);
 
-/// What plan() ranks entries by.
+/// The scores by which plan() ranks entries.
 Scores scores_of(const Method& method, const LayerView& view, int budget);
 
-/// Entries of each head of all layers, [heads], where over_heads spreads over these: from the scores of all, layer by
-/// layer, and the view of one. REQUIRES: n > budget, and that the same is always kept in all layers. Throws
-/// std::logic_error when the part's numbers do not add up.
+/// Number of entries of each head of all layers, [heads], for an over_heads that spreads over all of them. `all`:
+/// scores of all layers, layer by layer; `view`: any one of them. REQUIRES: n > budget, and all layers have the same
+/// always kept entries. Throws std::logic_error if the part's numbers do not add up.
 std::vector<int> spread_over_model(const Method& method, const LayerView& view, int budget, const Scores& all);
 
-/// plan() by scores that are known.
+/// plan() with known scores.
 cache::KeepPlan plan(const Method& method, const LayerView& view, int budget, const LayerBudget& layer_budget,
                      const Scores& scores);
 
-/// Bytes that plan() has in use at its peak where the layer keeps so many entries, all heads together: scores and
-/// what making them takes, what ranks them, columns, merged vectors.
+/// Peak bytes of plan() in a layer that keeps `entries` entries in all heads: scores and their computation, ranking,
+/// columns, merged vectors.
 std::size_t plan_bytes(const Method& method, const attention::Shape& shape, int tokens, int entries);
 
 }  // namespace winnow::policy

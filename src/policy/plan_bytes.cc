@@ -9,7 +9,7 @@ namespace winnow::policy {
 
 namespace {
 
-/// Of the head that keeps the most.
+/// Bytes of the head that keeps the most entries.
 std::size_t merge_bytes(const Method& method, const attention::Shape& shape, int tokens, int entries) {
   if (!method.lanes.merge_bytes) return 0;
   const bool alike = !method.selection.over_heads;
@@ -30,7 +30,7 @@ std::size_t plan_bytes(const Method& method, const attention::Shape& shape, int 
   if (fits) return scores + std::max(columns, scoring);
   const std::size_t ranking = method.selection.over_heads ? top_of_layer_bytes(all) : 0;
   const std::size_t sides =
-      method.positions == Positions::absolute ? 1 : 2;  // keys can be merged where they are un-rotated
+      method.positions == Positions::absolute ? 1 : 2;  // keys are merged only if they are un-rotated
   const std::size_t vectors =
       method.lanes.merge ? sides * as_size(entries) * as_size(shape.head_dim) * sizeof(float) : 0;
   const std::size_t merged = vectors + merge_bytes(method, shape, tokens, entries);

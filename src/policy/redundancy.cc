@@ -12,10 +12,10 @@ namespace winnow::policy {
 
 namespace {
 
-constexpr int kTile = 256;  ///< keys that are compared with as many others at once
+constexpr int kTile = 256;  ///< keys that are compared with the same number of others at once
 constexpr float kSimilar = 0.5F;
 
-/// Keys that are read by tiles, each of length 1; one without a length stays.
+/// Reads keys by tiles and scales them to length 1. Keys of length 0 stay.
 class UnitKeys {
  public:
   UnitKeys(int n, int head_dim, const KeyRows& keys) : dim_(as_size(head_dim)), keys_(keys), scales_(as_size(n), 1) {
@@ -43,8 +43,8 @@ class UnitKeys {
   CountedVector<float> scales_;
 };
 
-/// Adds one key's cosines with those from `first` on to their sums, but for its own and for the one that is spared.
-/// `last` is the last key that is similar to it; negative: none is that comes later.
+/// Adds one key's cosines with the keys from `first` on to their sums, except for itself and the last key similar to
+/// it. `last`: index of that key, negative if none was found yet.
 void add_cosines(std::span<float> cosines, int key, int first, int& last, std::span<double> sums) {
   const int count = static_cast<int>(cosines.size());
   if (key >= first && key < first + count) cosines[key - first] = 0;
@@ -58,7 +58,8 @@ void add_cosines(std::span<float> cosines, int key, int first, int& last, std::s
 
 }  // namespace
 
-/// Tiles of the other keys come from the last to the first, so that the first similar one that is met is the last.
+/// Goes through tiles of the other keys from the last to the first, so that the first similar key that is found is the
+/// last one.
 CountedVector<double> redundancy(int n, int head_dim, const KeyRows& keys) {
   CountedVector<double> sums(as_size(n));
   const UnitKeys unit(n, head_dim, keys);

@@ -25,8 +25,8 @@ namespace {
 
 struct Fit {
   int rows;       ///< last queries of the prompt
-  int recent;     ///< tokens up to its own that each of them sees, kept or not
-  double lambda;  ///< of the squared norm of the probabilities
+  int recent;     ///< tokens up to its own that each query sees, kept or not
+  double lambda;  ///< regularisation, relative to the squared norm of the probabilities
 };
 
 /// Rows of numbers.
@@ -48,7 +48,7 @@ Matrix transposed(const Matrix& matrix) {
   return out;
 }
 
-/// left_i · right_j; the columns of both are as many.
+/// Products left_i · right_j. Both have the same number of columns.
 Matrix products(const Matrix& left, const Matrix& right) {
   const attention::PackedRows packed(right.all, static_cast<int>(right.columns));
   const auto stride = as_size(packed.stride());
@@ -60,14 +60,14 @@ Matrix products(const Matrix& left, const Matrix& right) {
   return out;
 }
 
-/// What a query may read, and whose value it then is: that of a kept entry, or of a recent token that is not kept.
+/// A key that queries read, and its value: that of a kept entry, or of a recent token that is not kept.
 struct Read {
-  std::int32_t row;    ///< of the prompt: queries before it do not read it
-  std::size_t value;   ///< kept entries, then recent tokens
+  std::int32_t row;    ///< in the prompt; earlier queries do not read it
+  std::size_t value;   ///< index among kept entries, then recent tokens
   std::int32_t until;  ///< the last row that reads it
 };
 
-/// The values of one KV head.
+/// Fits the values of one KV head.
 class HeadFit {
  public:
   HeadFit(const Fit& fit, const LayerView& view, const attention::QueryRows& queries, int head,
@@ -84,14 +84,14 @@ class HeadFit {
     add_recent();
   }
 
-  /// What the kept entries store, [kept][d].
+  /// Values to store for the kept entries, [kept][d].
   std::vector<float> fitted() const {
-    if (kept_ == 0) return {};  // other heads have all of the budget
+    if (kept_ == 0) return {};  // other heads have the whole budget
     Matrix on_kept(rows(), kept_);
     const Matrix missing = missing_beside(on_kept);
     const Matrix change = products(transposed(on_kept), transposed(weights(on_kept, missing)));
     std::vector<float> out(values_.all.begin(), values_.all.begin() + static_cast<std::ptrdiff_t>(kept_ * dim_));
-    // What is no number, of a prompt that makes some, is left to attention.
+    // If a prompt makes NaN or infinity, values are not changed; attention will report it.
     const bool is_finite = std::ranges::all_of(change.all, [](float x) { return std::isfinite(x); });
     for (std::size_t i = 0; is_finite && i < out.size(); ++i) out[i] += change.all[i];
     return out;
@@ -99,7 +99,7 @@ class HeadFit {
 
  private:
   std::span<const std::int32_t> positions() const { return view_.scratch.positions(); }
-  // Rows are those of one query after the other, each of all query heads of the group.
+  // Rows are ordered by query, then by query head of the group.
   std::size_t rows() const { return as_size(queries_.size()) * as_size(view_.shape.group()); }
   int row_of(std::size_t i) const { return static_cast<int>(i) / view_.shape.group(); }
   int query_head_of(std::size_t i) const {
@@ -113,7 +113,7 @@ class HeadFit {
 
   void add_value(std::span<const float> value) { values_.all.insert(values_.all.end(), value.begin(), value.end()); }
 
-  /// Kept entries as the lane will have them, and what has been merged into them.
+  /// Adds kept entries as the lane will store them, and the entries merged into them.
   void add_kept(const cache::KeepPlan& plan) {
     const auto head = as_size(head_);
     const auto& kept = plan.heads[head];
@@ -137,13 +137,13 @@ class HeadFit {
     }
   }
 
-  /// A key that is stored before RoPE, as a row has it.
+  /// Rotates a key that is stored before RoPE to the position of a row.
   void rotate(std::span<const float> key, float scale, std::int32_t row, std::span<float> out) const {
     for (std::size_t c = 0; c < dim_; ++c) out[c] = scale * key[c];
     view_.rope.shift(out.data(), positions()[as_size(row)]);
   }
 
-  /// Tokens near the queries that are not kept.
+  /// Adds the tokens near the queries that are not kept.
   void add_recent() {
     std::vector<bool> is_there(as_size(view_.tokens()));
     for (const auto& read : reads_) is_there[as_size(read.row)] = true;
@@ -158,7 +158,8 @@ class HeadFit {
     }
   }
 
-  /// What attention to the kept entries lacks of the full one, [row][d]. Fills their probabilities, [row][kept].
+  /// Difference of the full outputs and those of attention to the kept entries, [row][d]. Fills `on_kept` with the
+  /// probabilities of kept entries, [row][kept].
   Matrix missing_beside(Matrix& on_kept) const {
     const Matrix probabilities = attended();
     for (std::size_t i = 0; i < rows(); ++i) std::copy_n(probabilities.row(i).begin(), kept_, on_kept.row(i).begin());
@@ -170,7 +171,7 @@ class HeadFit {
     return out;
   }
 
-  /// The softmax of each row over what it reads, [row][value].
+  /// Softmax of each row over the entries that it reads, [row][value].
   Matrix attended() const {
     Matrix queries(0, dim_);
     for (std::size_t i = 0; i < rows(); ++i) {
@@ -192,14 +193,14 @@ class HeadFit {
       logits[r] = sees ? view_.shape.logit(logits[r]) : -std::numeric_limits<float>::infinity();
       most = std::max(most, logits[r]);
     }
-    if (std::isinf(most)) return;  // it sees nothing
+    if (std::isinf(most)) return;  // it reads nothing
     double sum = sink.empty() ? 0 : std::exp(sink[0] - most);
     for (float& x : logits) sum += x = std::exp(x - most);
     for (std::size_t r = 0; r < reads_.size(); ++r) out[reads_[r].value] += static_cast<float>(logits[r] / sum);
   }
 
-  /// Of the rows X of probabilities and what they miss, (X X^T + lambda |X|^2)^-1 missing, [row][d]: X^T times that is
-  /// the change of the values.
+  /// (X X^T + lambda |X|^2)^-1 missing, [row][d], for the rows X of probabilities. X^T times the result is the change
+  /// of the values.
   Matrix weights(const Matrix& on_kept, const Matrix& missing) const {
     const Matrix gram = products(on_kept, on_kept);
     const std::size_t n = gram.rows();
@@ -219,16 +220,16 @@ class HeadFit {
   int head_;
   std::size_t dim_;
   std::vector<Read> reads_;
-  Matrix keys_;           ///< of the reads
-  Matrix values_;         ///< of kept entries, then of recent tokens
-  std::size_t kept_ = 0;  ///< of the values
+  Matrix keys_;           ///< [read]
+  Matrix values_;         ///< [kept entry, then recent token]
+  std::size_t kept_ = 0;  ///< number of kept entries
 };
 
 }  // namespace
 
 namespace {
 
-/// Of one head at its peak.
+/// Peak bytes of one head.
 std::size_t fit_bytes(const Fit& fit, const LayerPrompt& prompt, double reads) {
   const auto rows = as_size(std::min(fit.rows, prompt.tokens)) * as_size(prompt.group);
   const auto all = static_cast<std::size_t>(std::ceil(reads)) + as_size(fit.rows) + as_size(fit.recent);

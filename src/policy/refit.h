@@ -8,14 +8,14 @@
 
 namespace winnow::policy {
 
-/// `rows`, `recent` and `lambda`.
+/// Options `rows`, `recent` and `lambda`.
 std::vector<Option> refit_options();
 
-/// Lets a method store values by which attention to the kept entries alone gives what attention to all gave (after
-/// Zweiger et al., 2026, "Fast KV Compaction via Attention Matching"), for the last `rows` queries of the prompt: of
-/// those, what ridge regression gives around the entries' own values. So an entry to which no such query attends keeps
-/// its value. Each of these queries sees the `recent` tokens up to its own, too, kept or not, as the queries to come
-/// will see what is near them. A method that merges does so before.
+/// Makes a method store values with which attention over the kept entries reproduces the outputs of full attention
+/// (after Zweiger et al., 2026, "Fast KV Compaction via Attention Matching"). They are fitted for the last `rows`
+/// queries of the prompt, by ridge regression around the entries' own values, so an entry to which no such query
+/// attends keeps its value. Each of these queries also sees the `recent` tokens up to its own, kept or not, as future
+/// queries will see their neighbours. A method that merges does so before.
 void refit_values(Method& method, const Options& options);
 
 }  // namespace winnow::policy

@@ -40,7 +40,7 @@ const Registry& built_in() {
 namespace {
 
 struct Registered {
-  std::mutex mutex;  ///< of the pointer; what it points to never changes
+  std::mutex mutex;  ///< protects the pointer; the registry itself never changes
   std::shared_ptr<const Registry> all = std::make_shared<const Registry>(built_in());
 };
 

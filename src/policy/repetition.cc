@@ -34,10 +34,10 @@ Replay repeated(int tokens, int chunk) {
   return out;
 }
 
-/// What the repetition counts beside the other scores. It looks at much of the text, which a small budget cannot hold:
-/// there it would only take the places of what the question needs.
+/// Weight of the repetition beside the other scores. The repetition attends to much of the text, which a small budget
+/// cannot hold; there it would displace what the question needs.
 double weight_of_repetition(int budget, int tokens, double even) {
-  constexpr double kLeast = 0.02;  // what is worth a repetition
+  constexpr double kLeast = 0.02;  // least weight that is worth a repetition
   const double weight = std::pow(static_cast<double>(budget) / tokens / even, 3);
   return weight < kLeast ? 0 : std::min(1.0, weight);
 }

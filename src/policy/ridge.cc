@@ -13,8 +13,8 @@ namespace winnow::policy {
 
 namespace {
 
-constexpr std::size_t kProductsTogether = 256;  // whose products are summed in f32
-constexpr std::size_t kInputsTogether = 128;  // of the right factor: what lies above the diagonal is left out by these
+constexpr std::size_t kProductsTogether = 256;  // rows whose products are summed in f32
+constexpr std::size_t kInputsTogether = 128;    // of the right factor: the upper triangle is skipped in such units
 
 }  // namespace
 
@@ -101,7 +101,7 @@ LinearFit Ridge::fit(double alpha) {
     for (std::size_t j = 0; j < inputs_; ++j) bias -= w[j] * (sums_[j] / rows_ + static_cast<double>(origin_[j]));
     out.weights.insert(out.weights.end(), w.begin(), w.end());
     out.bias.push_back(static_cast<float>(bias));
-    // With (A + alpha) w = c, the squares that are left are those of y - w·c - alpha |w|².
+    // With (A + alpha) w = c, the residual sum of squares is that of y - w·c - alpha |w|².
     const double all = target_squares_[o] - target_sums_[o] * target_sums_[o] / rows_;
     const double explained = std::inner_product(w.begin(), w.end(), with.begin(), 0.0) +
                              alpha * std::inner_product(w.begin(), w.end(), w.begin(), 0.0);

@@ -21,13 +21,13 @@ void for_each_row(const cache::Rows& rows, const Each& each) {
   }
 }
 
-/// RoPE's magnitude where it stretches some dimensions of a key and leaves the others, so that lengths of keys and
-/// angles between them must not count it; else 1.
+/// RoPE's magnitude if it scales some dimensions of a key only, so that lengths of keys and angles between them must
+/// leave it out; else 1.
 float uneven_magnitude(const Rope& rope, int head_dim);
-/// Multiplies the dimensions of a key that are rotated.
+/// Multiplies the rotated dimensions of a key.
 void stretch(const Rope& rope, float by, std::span<float> key);
 
-/// for_each_row() over the keys of a head of a prompt, without an uneven magnitude.
+/// for_each_row() over a head's keys of a prompt, without uneven magnitude.
 template <class Each>
 void for_each_key(const LayerView& view, int head, const Each& each) {
   const float magnitude = uneven_magnitude(view.rope, view.shape.head_dim);
@@ -47,16 +47,16 @@ double norm(std::span<const float> row);
 void add_products_with_summaries(const cache::LayerLanes& lanes, int head, std::span<const float> vector,
                                  std::span<float> out);
 
-/// How what other rows show joins scores.
+/// Rule for combining statistics of other rows with scores.
 struct Join {
   attention::Reduction reduction;
   double weight = 1;  ///< of the other rows
 };
-/// Brings what other rows have shown of a prompt's entries to scores that these have, over the group, in double. A
-/// statistic that is no number makes a score that is none.
+/// Combines statistics of other rows with the scores of a prompt's entries, over the group, in double. A NaN in either
+/// gives NaN.
 void add_rows(Scores& scores, const attention::Observation& more, const attention::Shape& shape, const Join& join);
 
-/// Makes a method rank entries once, when the prompt has been read, and always keep the first `sinks`.
+/// Makes a method rank entries once, after the prompt has been read, and always keep the first `sinks`.
 void rank_by(Method& method, std::string text, int sinks,
              std::function<Scores(const LayerView&, const AlwaysKept&)> score);
 

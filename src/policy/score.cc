@@ -12,10 +12,10 @@ namespace winnow::policy {
 
 namespace {
 
-/// The larger of two; what is no number wins, on either side.
+/// The larger of two numbers; NaN if either is NaN.
 double larger(double a, double b) { return b > a || std::isnan(b) ? b : a; }
 
-/// `of_query_heads` has as many entries in each head as size() says.
+/// `of_query_heads` has size() entries in each head.
 template <class QueryHeads>
 Scores reduced(const QueryHeads& of_query_heads, const attention::Shape& shape, Reduce reduce) {
   Scores out(shape.kv_heads, of_query_heads.size());

@@ -48,7 +48,7 @@ void SequenceLayer::append(SequenceLayer&& other) { lanes_.append(std::move(othe
 
 void SequenceLayer::reserve(int count) {
   lanes_.reserve(growth(count));
-  // An entry that a full lane merges to make room for a token takes one more place among the merged ones.
+  // A full lane may merge an entry to make room for a token, which needs one more merged entry.
   if (lanes_.shape().merged_entries > 0) lanes_.reserve_merged_entries(1);
   lanes_.summaries().reserve(summary_blocks(count));
 }
@@ -69,7 +69,7 @@ void SequenceLayer::end_step() {
     lanes_.close_ring(head, limit_[head]);
     closed = true;
   }
-  if (closed) lanes_.reserve(0);  // frees what is not needed any more
+  if (closed) lanes_.reserve(0);  // frees unused memory
 }
 
 void SequenceLayer::load(ByteCursor& from, int seen, std::vector<int> limit) {
@@ -96,7 +96,8 @@ std::vector<int> SequenceLayer::summary_blocks(int count) const {
   return out;
 }
 
-/// Lanes of a method that evicts to make room grow up to their limits only, but for a step's tokens after the first.
+/// Lanes of a method that evicts to make room grow up to their limits only, except for the tokens of a step after the
+/// first.
 int SequenceLayer::growth(int count) const {
   if (!method_->decoding.evict) return count;
   int most = 0;

@@ -11,7 +11,7 @@ namespace winnow::policy {
 
 namespace {
 
-/// Tokens of one step are all stored before the first of them reads, so a lane may have more than a query sees.
+/// All tokens of a step are stored before the first of them reads, so a lane may have more entries than a query sees.
 void by_position(const AttendView& view, std::span<cache::AttendPlan> plans) {
   for (int head = view.first_head; head < view.end_head; ++head) {
     if (view.lanes.length(head) > view.shape.window)

@@ -22,7 +22,7 @@ class Text {
   Text(std::span<const TokenClass> classes, const SpanShape& shape, int begin, int end)
       : classes_(classes), shape_(shape), begin_(begin), end_(end) {}
 
-  /// What each entry is worth, [n], by scores that are at least 0, or minus infinity: these get nothing.
+  /// Worth of each entry, [n], from scores of at least 0. Entries with minus infinity get nothing.
   std::vector<double> spread(std::span<const double> scores) const {
     std::vector<double> out = handed_on(scores);
     std::vector<double> back = out;
@@ -37,7 +37,7 @@ class Text {
     return out;
   }
 
-  /// Its words, from the last to the first.
+  /// The words, from the last to the first.
   std::vector<Piece> words(std::span<const double> worth) const {
     std::vector<Piece> out;
     for (int end = end_; end > begin_;) {
@@ -54,7 +54,7 @@ class Text {
   }
 
  private:
-  /// What each entry hands on, before distance makes it less. So a weak entry brings less than its share along.
+  /// Scores that spread, before the factors for distance. The power makes weak entries spread less than their share.
   std::vector<double> handed_on(std::span<const double> scores) const {
     std::vector<double> out(scores.begin(), scores.end());
     for (double& x : out) {
@@ -67,9 +67,9 @@ class Text {
            !stops_before(std::max(entry, neighbour));
   }
   const TokenClass& of(int entry) const { return classes_[as_size(entry)]; }
-  /// Whether an entry goes on with the word of the one before it.
+  /// True if an entry continues the word of the entry before.
   bool is_in_word(int entry) const { return of(entry).begins_in_word && of(entry - 1).ends_in_word; }
-  /// Whether a line or a sentence begins with an entry. A mark that a word follows at once, as in 3.14, ends nothing.
+  /// True if a line or sentence begins at an entry. A mark within a word, as in 3.14, ends nothing.
   bool stops_before(int entry) const {
     if (shape_.stop == SpanShape::Stop::none) return false;
     const TokenClass& last = of(entry - 1);
@@ -83,7 +83,7 @@ class Text {
   int end_;
 };
 
-/// The lowest score of [begin, end) that is a number; 0: none is.
+/// The lowest finite score of [begin, end), or 0 if there is none.
 double least_of(std::span<const double> scores, int begin, int end) {
   double out = std::numeric_limits<double>::infinity();
   for (int j = begin; j < end; ++j) {
@@ -101,7 +101,7 @@ std::vector<Piece> spans(const LayerView& view, std::span<const double> scores, 
   std::vector<double> above(scores.begin(), scores.end());
   for (double& x : above) x -= least;
   auto out = text.words(text.spread(above));
-  for (Piece& word : out) word.score += least;  // heads are compared by it
+  for (Piece& word : out) word.score += least;  // scores of different heads are compared
   std::stable_sort(out.begin(), out.end(), [](const Piece& a, const Piece& b) { return a.score > b.score; });
   return out;
 }

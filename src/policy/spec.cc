@@ -18,17 +18,17 @@ namespace {
 
 constexpr int kMaxDepth = 8;
 
-/// What a spec, or the inner one of a wrapper, has been read to.
+/// Result of parsing a spec, or the inner spec of a wrapper.
 struct Parsed {
   policy::Method method;
   std::string canonical;
   std::string full;
 };
 
-/// What `positions` is for methods that evict at every step, where a text does not say.
+/// Default of `positions` for methods that evict at every step.
 enum class OpenPositions : std::uint8_t { preset, cache };
 
-/// Only one of its parts can say what a head may keep.
+/// Checks that only one part sets the budgets of heads.
 void check_budget_parts(const policy::Method& method) {
   const auto& selection = method.selection;
   if (selection.heads_of_all_layers && (!selection.over_heads || selection.over_layers))
@@ -66,8 +66,7 @@ class Parser {
             name + print_all(given.values, found.options)};
   }
 
-  /// Chooses the positions of a method that evicts at every step, where the text has not. Returns whether that changed
-  /// them.
+  /// Sets the positions of a method that evicts at every step, unless the spec does. Returns true if that changed them.
   bool choose_open_positions(policy::Given& given, const std::vector<policy::Option>& declared,
                              const policy::Method& method) const {
     const bool may = std::any_of(declared.begin(), declared.end(), [](const auto& o) { return o.name == "positions"; });
@@ -78,7 +77,7 @@ class Parser {
     return true;
   }
 
-  /// Options that are good one by one but not together.
+  /// Builds a method. Fails for options that contradict each other.
   static policy::Method build(const policy::Preset& preset, const policy::Options& values) try {
     policy::Method method = preset.build(values);
     check_budget_parts(method);
@@ -99,8 +98,8 @@ class Parser {
             fmt::format("{}({}){}", name, inner.full, print_all(given.values, found.options))};
   }
 
-  /// The names that may stand at a depth: methods, wrappers, and `auto` in place of a whole spec, which callers look
-  /// for first.
+  /// Names that are valid at a depth: methods, wrappers, and `auto` in place of a whole spec, for which callers check
+  /// first.
   std::vector<std::string> names_at(int depth) const {
     auto out = policy::names_of(registry_.presets);
     for (const auto& wrapper : registry_.wrappers) out.push_back(wrapper.name + "(X)");

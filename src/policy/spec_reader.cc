@@ -17,7 +17,7 @@ namespace {
 constexpr std::size_t kMaxLength = 4096;
 constexpr std::string_view kPunctuation = "():,=";
 
-/// Whether `key=` stands here.
+/// True if the text begins with `key=`.
 bool is_option(std::string_view text) {
   const auto end = text.find_first_of(kPunctuation);
   return end != std::string_view::npos && text[end] == '=';

@@ -9,41 +9,42 @@
 
 #include "winnow/policy/options.h"
 
-/// What all specs have in common: a name, then `:key=value,…`.
+/// Syntax common to all specs: a name, then `:key=value,…`.
 namespace winnow::policy {
 
-/// Options as they were typed, on top of the defaults.
+/// Typed options on top of the defaults.
 struct Given {
   Options values;
-  std::set<std::string> keys;  ///< those that were typed
+  std::set<std::string> keys;  ///< keys that were typed
 };
 
-/// ":key=value,…" of all options, in declared order; empty where there are none.
+/// ":key=value,…" of all options, in declared order; empty if there are none.
 std::string print_all(const Options& values, const std::vector<Option>& declared);
-/// The same of those that differ from their default.
+/// The same for the options that differ from their defaults.
 std::string print_changed(const Options& values, const std::vector<Option>& declared);
 
-/// The specs of a list: a comma outside brackets starts a new one unless `key=` follows it.
+/// Splits a list of specs: a comma outside brackets starts a new spec unless `key=` follows it.
 std::vector<std::string_view> split_list(std::string_view text);
 
-/// Reads a spec from left to right. All throw UsageError, with the place where the spec is wrong.
+/// Parses a spec from left to right. All functions throw UsageError with the place of the mistake.
 class SpecReader {
  public:
   explicit SpecReader(std::string_view text);
 
   std::string name();
-  /// `:key=value,…` or nothing.
+  /// Parses `:key=value,…` or nothing.
   Given options(const std::string& owner, const std::vector<Option>& declared);
-  /// Reads a character if it is the next one.
+  /// Consumes a character if it is the next one.
   bool take(char c);
-  /// Refuses what has not been read.
+  /// Throws if any text is left.
   void end() const;
   [[noreturn]] void fail(const std::string& what) const;
 
  private:
   std::string_view word(const char* what);
   void option(const std::string& owner, const std::vector<Option>& declared, Given& given);
-  /// A comma goes on with this spec's options when `key=` follows it; else it is a list's.
+  /// True if another option follows. A comma continues this spec's options if `key=` follows it; otherwise it separates
+  /// specs of a list.
   bool another_option();
 
   std::string_view text_;
@@ -60,7 +61,7 @@ std::vector<std::string> names_of(const std::vector<T>& things) {
 /// Throws UsageError: `unknown WHAT 'NAME'`, the nearest of the known names, and all of them.
 [[noreturn]] void refuse_unknown(std::string_view what, std::string_view name, const std::vector<std::string>& known);
 
-/// The thing of that name; where there is none, as above.
+/// The element of that name. Throws like refuse_unknown() if there is none.
 template <class T>
 const T& find_named(const std::vector<T>& things, const std::string& name, std::string_view what) {
   for (const auto& thing : things) {

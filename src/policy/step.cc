@@ -30,7 +30,7 @@ void group_max(const StepView& view, int kv_head, std::vector<float>& out) {
 
 namespace {
 
-/// What is left of a query head's attention for its sink, to a power; 0 where there is none.
+/// A query head's attention to its sink, raised to a power; 0 if it has none.
 double raised_sink(const StepView& view, int query_head, double gain) {
   if (view.shape.sink_logits.empty()) return 0;
   const auto p = view.attention(query_head);
@@ -72,7 +72,8 @@ void evict_least(const StepView& view, int kv_head, std::span<const float> worth
   std::ranges::sort(victims, [](const Victim& a, const Victim& b) { return a.before(b); });
   const int too_many = view.lanes.length(kv_head) - view.limit[kv_head];
   victims.resize(std::min(victims.size(), as_size(too_many)));
-  // The lane's last entry moves into a slot that becomes free: from the last slot on, that is none of the victims.
+  // Removing an entry moves the lane's last one into its slot. From the last slot on, the moved entry is never a
+  // victim.
   std::ranges::sort(victims, std::greater(), &Victim::slot);
   for (const auto& victim : victims) view.lanes.remove(kv_head, victim.slot);
 }

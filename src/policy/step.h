@@ -9,28 +9,27 @@
 #include "policy/views.h"
 #include "winnow/policy/options.h"
 
-/// What methods that evict at every step are made of.
+/// Building blocks of methods that evict at every step.
 namespace winnow::policy {
 
 /// Mean attention of a KV head's query heads, by slot, then by merged entry, [entries - first].
 void group_mean(const StepView& view, int kv_head, std::vector<float>& out, int first = 0);
 
-/// The largest instead of the mean, [entries].
+/// The maximum instead of the mean, [entries].
 void group_max(const StepView& view, int kv_head, std::vector<float>& out);
 
-/// The mean, where the logits of each head are multiplied by `gain` before the softmax.
+/// The mean, with the logits of each head multiplied by `gain` before the softmax.
 void group_mean_raised(const StepView& view, int kv_head, double gain, std::vector<float>& out);
 
 /// Adds to a column of a lane, by slot.
 void add_to_column(const StepView& view, int kv_head, int column, const std::vector<float>& addend);
 
-/// Whether an entry may be evicted: it is neither one of the first `sinks` positions nor one of the `recent` last.
+/// True if an entry may be evicted: it is neither one of the first `sinks` positions nor one of the `recent` last.
 inline bool evictable(const StepView& view, std::int32_t position) {
   return position >= view.terms.always_kept.sinks && position <= view.position - view.terms.always_kept.recent;
 }
 
-/// An entry that may be evicted. The one of least worth is the first, a worth that is no number comes before all
-/// others; of equals the earliest is the first.
+/// An entry that may be evicted. before() orders by worth, NaN first; ties go to the earlier position.
 struct Victim {
   int slot = -1;
   float worth = 0;
@@ -42,7 +41,7 @@ struct Victim {
   }
 };
 
-/// The evictable entry of least worth; slot -1: there is none. worth(stretch, i) gives the worth of the i-th entry of a
+/// The evictable entry of least worth; slot -1 if there is none. worth(stretch, i): worth of the i-th entry of a
 /// stretch.
 template <class Worth>
 Victim victim_of(const StepView& view, int kv_head, const Worth& worth) {
@@ -70,15 +69,15 @@ void evict_down(const StepView& view, int kv_head, const Worth& worth) {
   }
 }
 
-/// Whether a lane is as long as it may become.
+/// True if a lane has reached its greatest length.
 inline bool is_full(const StepView& view, int kv_head, int buffer) {
   return view.lanes.length(kv_head) >= view.limit[kv_head] + buffer;
 }
 
-/// The same at once, by the worth of each slot, [length].
+/// Evicts all surplus entries of a lane at once, by the worth of each slot, [length].
 void evict_least(const StepView& view, int kv_head, std::span<const float> worth);
 
-/// The option `buffer`, of methods that evict now and then.
+/// Option `buffer` of methods that evict every few steps.
 Option buffer_option();
 
 }  // namespace winnow::policy

@@ -29,13 +29,13 @@ std::size_t distance(std::string_view a, std::string_view b) {
 
 }  // namespace
 
-/// A word that takes more changes than half of the letters is another one, and would mislead.
+/// A name that differs in more than half of its letters would mislead.
 const std::string* nearest(std::string_view name, const std::vector<std::string>& known) {
   const std::string* best = nullptr;
   std::size_t least = 0;
   for (const auto& word : known) {
     const std::size_t longer = std::max(name.size(), word.size());
-    if (2 * (longer - std::min(name.size(), word.size())) > longer) continue;  // quickly, however long the name is
+    if (2 * (longer - std::min(name.size(), word.size())) > longer) continue;  // cheap check, for names of any length
     const std::size_t changes = distance(name, word);
     if (2 * changes > longer || (best != nullptr && changes >= least)) continue;
     best = &word;

@@ -7,10 +7,10 @@
 
 namespace winnow::policy {
 
-/// The nearest of the known names, if one has at least half of its letters in common; otherwise null.
+/// The nearest known name, or null if none shares at least half of its letters.
 const std::string* nearest(std::string_view name, const std::vector<std::string>& known);
 
-/// The nearest of the known names if there is one, and all of them, for errors.
+/// Text for errors: the nearest known name, if any, and all names.
 std::string suggest(std::string_view name, const std::vector<std::string>& known);
 
 }  // namespace winnow::policy

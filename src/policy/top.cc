@@ -27,7 +27,7 @@ struct Candidate {
   }
 };
 
-/// Orders scores as integers: what is no number first, both zeros alike.
+/// Maps scores to integers of the same order: NaN first, both zeros equal.
 std::int32_t rank_of(float score) {
   if (std::isnan(score)) return std::numeric_limits<std::int32_t>::min();
   const auto bits = std::bit_cast<std::int32_t>(score + 0.0F);
@@ -63,7 +63,7 @@ std::vector<std::int32_t> top(std::span<const float> scores, int count, const Al
   auto cut = ranks;
   std::nth_element(cut.begin(), cut.begin() + (most - 1), cut.end(), std::greater());
   const std::int32_t least = cut[most - 1];
-  // Of those that are just good enough the first are too many.
+  // Entries with the lowest selected rank may be too many; the first ones are dropped.
   auto surplus = std::count_if(ranks.begin(), ranks.end(), [least](std::int32_t rank) { return rank >= least; }) - most;
   std::vector<std::int32_t> out;
   out.reserve(most);

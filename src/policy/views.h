@@ -12,19 +12,19 @@
 #include "cache/scratch.h"
 #include "winnow/policy/method.h"
 
-/// What parts that act on lanes look at.
+/// Inputs of parts that act on lanes.
 namespace winnow::policy {
 
-/// What a per-step method may look at when a token's query has read a layer: the lanes with that token at the last slot
-/// of each, and the attention it gave. The lanes are the method's to change.
+/// Input of a per-step method after a token's query has read a layer: the lanes, with that token at the last slot of
+/// each, and the query's attention. The method may change the lanes.
 struct StepView {
   int layer = 0;  ///< as LayerView::layer
   attention::Shape shape;
   cache::LayerLanes& lanes;
   std::int32_t position = 0;  ///< of the token
   const Terms& terms;
-  std::span<const int> limit;  ///< [H_kv] entries that a lane may have
-  int first_head = 0;          ///< KV heads that this call is about: [first_head, end_head)
+  std::span<const int> limit;  ///< [H_kv]: the most entries of a lane
+  int first_head = 0;          ///< KV heads of this call: [first_head, end_head)
   int end_head = 0;
   const float* probabilities = nullptr;
   int stride = 0;
@@ -39,7 +39,7 @@ struct StepView {
   }
 };
 
-/// What a part may look at before a token's query reads a layer, with that token at the last slot of each lane.
+/// Input of a part before a token's query reads a layer, with that token at the last slot of each lane.
 struct AttendView {
   int layer = 0;  ///< as LayerView::layer
   attention::Shape shape;
@@ -47,7 +47,7 @@ struct AttendView {
   std::int32_t position = 0;  ///< of the token
   const Terms& terms;
   const float* query = nullptr;  ///< [H_q][d], rotated to the token's position
-  int first_head = 0;            ///< KV heads that this call is about: [first_head, end_head)
+  int first_head = 0;            ///< KV heads of this call: [first_head, end_head)
   int end_head = 0;
 
   std::span<const float> query_of(int head) const {

@@ -13,11 +13,11 @@ namespace winnow::policy {
 
 namespace {
 
-constexpr int kUsual = 32;  ///< where the question is not known
+constexpr int kUsual = 32;  ///< if the question is not known
 
 enum class RowWeights : std::uint8_t { none, keys };
 
-/// How the attention of the window's rows becomes one number for each entry.
+/// Rule for combining the attention of the window's rows into one number for each entry.
 struct WindowRows {
   WindowLength length;
   attention::Reduction reduction;

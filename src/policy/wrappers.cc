@@ -34,13 +34,13 @@ constexpr const char* kOwnChoice = "it chooses entries in a way of its own";
   throw UsageError(fmt::format("{}({}) is not possible: {}", wrapper, inner.name, why));
 }
 
-/// What all wrappers need: scores that are ranked.
+/// Checks what all wrappers need: a method that ranks scores.
 void check(const char* wrapper, const Method& inner) {
   if (!inner.selection.fixed.empty()) refuse(wrapper, inner, inner.selection.fixed);
   if (!inner.selection.score) refuse(wrapper, inner, fmt::format("{} ranks nothing", inner.name));
 }
 
-/// Whose choice `pieces` are.
+/// Option `per`.
 Option per_option(const char* pieces) {
   return {
       "per", Option::Choice{"auto", {"auto", "layer", "head"}},
@@ -56,7 +56,7 @@ SpanShape::Stop stop_from(const std::string& name) {
   return name == "none" ? Stop::none : name == "line" ? Stop::line : Stop::sentence;
 }
 
-/// `options` has the one of per_option().
+/// `options` has per_option().
 Method with_pieces(const char* wrapper, const Method& inner, DividePart divide, const Options& options) {
   const auto per = per_from(options.text("per"));
   const auto& selection = inner.selection;
@@ -78,7 +78,7 @@ std::vector<Option> shared_by_need() {
   return out;
 }
 
-/// Lets the heads of all layers share, by scores that a first pass has made of each layer alone.
+/// Makes the heads of all layers share a budget, by scores of a first pass.
 void share_over_model(Method& method) {
   if (method.selection.over_layers) refuse("ada", method, "its layers share the budget as a pyramid already");
   if (method.draft) refuse("ada", method, "over=model and its draft need a pass each");

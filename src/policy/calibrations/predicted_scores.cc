@@ -16,9 +16,9 @@ namespace {
 
 constexpr const char* kPredictedScores = "predicted scores";
 constexpr double kAlpha = 1;
-constexpr double kLeastScore = 1e-12;  ///< so that a score of 0 has a logarithm
+constexpr double kLeastScore = 1e-12;  ///< lower bound, because 0 has no logarithm
 
-/// Fits the logarithms of scores to the rows that have entered the layer.
+/// Fits the logarithms of scores to rows of the layer's input.
 class ScoreFit : public Calibrator {
  public:
   explicit ScoreFit(const CalibratedLayer& layer)
@@ -27,7 +27,7 @@ class ScoreFit : public Calibrator {
   static std::size_t bytes(const CalibratedLayer& layer) { return Ridge::bytes(layer.input_dim, layer.kv_heads); }
 
   ObserverNeeds needs() const override { return {.inputs = has_keys_}; }
-  /// The rows that keys are made of are those of the layer that has the keys.
+  /// Keys are computed from the input of the layer that stores them.
   void begin_layer(const ObservedLayer& layer) override {
     has_keys_ = layer.number == layer.keys_of;
     if (has_keys_) rows_.assign(as_size(layer.prompt.tokens) * width_, 0);
@@ -59,7 +59,7 @@ class ScoreFit : public Calibrator {
  private:
   std::size_t width_;
   bool has_keys_ = true;
-  std::vector<float> rows_;  ///< of the passage that is being read, [tokens][n_embd]
+  std::vector<float> rows_;  ///< input rows of the current passage, [tokens][n_embd]
   Ridge ridge_;
   double explained_ = 0;
 };
@@ -79,7 +79,7 @@ ScorePredictor::ScorePredictor(const LayerCalibration& calibration, int kv_heads
 }
 
 float ScorePredictor::score(int kv_head, const float* row) const {
-  constexpr std::size_t kTogether = 16;  // sums that do not wait for each other
+  constexpr std::size_t kTogether = 16;  // independent sums, which can be computed in parallel
   const std::size_t width = weights_.size() / bias_.size();
   const float* const w = weights_.data() + as_size(kv_head) * width;
   std::array<float, kTogether> sums{};

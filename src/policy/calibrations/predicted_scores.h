@@ -7,15 +7,14 @@
 
 namespace winnow::policy {
 
-/// A linear map of the row that a token's query, key and value are made of, which predicts the logarithm of its score:
-/// ridge regression.
+/// Ridge regression: a linear map that predicts the logarithm of a token's score from its row of the layer's input.
 CalibrationPart predicted_scores();
 
-/// That map in one layer.
+/// The linear map of one layer.
 class ScorePredictor {
  public:
   ScorePredictor(const LayerCalibration& calibration, int kv_heads, int input_dim);
-  /// The prediction from one such row, [n_embd].
+  /// Prediction from a row of the layer's input, [n_embd].
   float score(int kv_head, const float* row) const;
 
  private:

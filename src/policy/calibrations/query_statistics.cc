@@ -62,7 +62,7 @@ class QuerySums : public Calibrator {
 
   int heads_;
   std::size_t dim_;
-  const Rope* rope_ = nullptr;       ///< of the layer that is being read
+  const Rope* rope_ = nullptr;       ///< of the current layer
   std::vector<double> counts_;       ///< [H_q]
   std::vector<double> sums_;         ///< [H_q][d]
   std::vector<double> length_sums_;  ///< [H_q][d / 2]

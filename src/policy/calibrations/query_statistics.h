@@ -7,13 +7,13 @@
 
 namespace winnow::policy {
 
-/// Means of a layer's queries before RoPE, and of the lengths of the pairs of elements that it turns.
+/// Means of a layer's queries before RoPE, and of the lengths of the element pairs that RoPE rotates.
 CalibrationPart query_statistics();
 
-/// Those of one query head.
+/// Statistics of one query head.
 struct QueryStatistics {
   std::span<const float> mean;          ///< [d]
-  std::span<const float> mean_lengths;  ///< [d / 2] of each pair of elements, in the order of Rope::pair()
+  std::span<const float> mean_lengths;  ///< [d / 2], by pair of elements, in the order of Rope::pair()
 };
 /// REQUIRES: head < query_heads.
 QueryStatistics query_statistics_of(const LayerCalibration& calibration, const attention::Shape& shape, int query_head);

@@ -7,10 +7,10 @@ namespace winnow::policy::methods {
 
 /// Ada-KV (Feng et al., 2024, "Ada-KV: Optimizing KV Cache Eviction by Adaptive Budget Allocation for Efficient LLM
 /// Inference", algorithms 1 and 2): SnapKV whose heads share a layer's budget by need. Options as snapkv, and
-///   floor       share of the budget that is uniform over heads (the authors' code suggests 0.2 for grouped-query
-///   models) floor-rule  blend: the floor is mixed into each head's share, as the paper has it; hard: it protects each
-///   head's
-///               best entries
+///   floor       share of the budget that is uniform over heads; for models with grouped queries the authors' code
+///               suggests 0.2
+///   floor-rule  blend: the floor is mixed into each head's share, as in the paper; hard: it protects each head's best
+///               entries
 Preset ada_snapkv() {
   return {.name = "ada-snapkv",
           .summary = "snapkv whose heads share a layer's budget by need",

@@ -14,15 +14,15 @@ namespace winnow::policy::methods {
 
 namespace {
 
-/// What the logits q·k / sqrt(d) are multiplied by.
+/// Factor of the logits q·k / sqrt(d).
 enum class Gain : std::uint8_t {
   none,
-  floor,      ///< equation 12 for logits without the 1 / sqrt(d) that these have already; never below 1
-  paper,      ///< the same as it stands: 0 where there are no more keys than B
+  floor,      ///< equation 12 for logits that already include 1 / sqrt(d); at least 1
+  paper,      ///< equation 12 as it stands: 0 for at most B keys
   algorithm,  ///< algorithm 1: equation 12 with its own 1 / sqrt(d)
 };
 
-/// Equation 12: the factor at which the softmax over n keys has the entropy of B. Below 1 it flattens.
+/// Equation 12: the factor with which the softmax over n keys has an entropy of ln B. A factor below 1 flattens it.
 double step_gain(Gain gain, int n, int budget, int head_dim) {
   const double squared = std::max(0.0, 2 * std::log(static_cast<double>(n) / budget));
   switch (gain) {
@@ -71,7 +71,7 @@ std::vector<float> value_prior(const cache::Rows& values) {
   return out;
 }
 
-/// Accumulated attention with the value prior, of all entries.
+/// Accumulated attention of all entries, times the value prior.
 Scores accumulated(const LayerView& view, const attention::Observation& attention, bool prior) {
   Scores scores = reduce_group(attention, view.shape, Reduce::mean);
   if (!prior) return scores;
@@ -83,7 +83,7 @@ Scores accumulated(const LayerView& view, const attention::Observation& attentio
   return scores;
 }
 
-/// Which number of tokens the gain of a decode step is for; lane: it holds about B entries, so there is no gain.
+/// Number of tokens from which a decode step's gain is computed. A lane holds about B entries, so its gain is 1.
 enum class Counted : std::uint8_t { lane, position, prompt };
 
 Counted counted_from(const std::string& name, Gain gain) {
@@ -143,9 +143,9 @@ Method build_ahakv(const Options& options) {
 }  // namespace
 
 /// AhaKV (Gu et al., 2025, "AhaKV: Adaptive Holistic Attention-Driven KV Cache Eviction for Efficient Inference of
-/// Large Language Models", section 4, appendix E): attention accumulated over the most recent queries, by a
-/// softmax whose gain keeps its entropy at ln B however long the prompt, times a prior from the values' norms. While
-/// decoding each query adds its attention.
+/// Large Language Models", section 4, appendix E): attention accumulated over the most recent queries, times a prior
+/// from the values' norms. The gain of the softmax keeps its entropy at ln B for any length of the prompt. While
+/// decoding, each query adds its attention.
 ///   recent       recent tokens that are always kept and whose queries are accumulated, at most half of the budget
 ///   ra           off: all queries are accumulated
 ///   sgs          off: the plain softmax

@@ -16,13 +16,13 @@ namespace winnow::policy::methods {
 namespace {
 
 enum class Select : std::uint8_t { heavy, streaming };
-/// While decoding, whose attention gives the probability of a merge: all queries' so far, or the newest one's.
+/// Attention that gives the probability of a merge while decoding: of all queries so far, or of the newest one.
 enum class Drawn : std::uint8_t { by_all, by_newest };
 
 struct CamRule {
   Select select;
   Drawn drawn;
-  int spread;  ///< entries that a value is spread over; 0: as many as are recent
+  int spread;  ///< entries over which a value is spread; 0: the number of recent entries
   std::uint64_t seed;
 
   AlwaysKept always_kept(int budget) const {
@@ -30,7 +30,7 @@ struct CamRule {
     return {0, budget / 2};
   }
   int spread_over(const AlwaysKept& always_kept) const { return spread > 0 ? spread : std::max(1, always_kept.recent); }
-  /// Whether an evicted entry is merged: with the probability received / mean of what the recent entries have received.
+  /// Draws whether an evicted entry is merged, with the probability received / recent_mean.
   bool merges(double received, double recent_mean, int layer, int head, int position) const {
     return recent_mean > 0 && uniform_at(seed, layer, head, position) < received / recent_mean;
   }
@@ -42,9 +42,9 @@ double recent_mean(std::span<const float> received, const AlwaysKept& always_kep
   return always_kept.recent > 0 ? sum / always_kept.recent : 0;
 }
 
-/// The values that one head stores: those of its kept entries, plus what evicted entries have spread over the kept ones
-/// after them. A value is spread over several consecutive entries, so only the first of them and the one after the last
-/// are noted in `change`. The sum of all changes up to an entry is what that entry gets.
+/// Values to store for one head: those of its kept entries, plus values of evicted entries that are spread over the
+/// kept entries after them. A value is spread over consecutive entries, so `change` notes it at the first one and its
+/// negative after the last one; running sums of `change` give what each entry gets.
 std::vector<float> merged_values(const LayerView& view, int head, const std::vector<std::int32_t>& kept,
                                  std::span<const float> received, const AlwaysKept& always_kept, const CamRule& rule) {
   const auto dim = as_size(view.shape.head_dim);
@@ -83,7 +83,7 @@ void merge_prompt_values(const LayerView& view, const attention::Observation& at
   }
 }
 
-/// Mean of what the recent entries of a lane have received; `received` by slot.
+/// Mean attention that the recent entries of a lane have received; `received` by slot.
 double recent_mean(const StepView& view, int head, std::span<const float> received) {
   const int count = view.terms.always_kept.recent;
   double sum = 0;
@@ -151,7 +151,7 @@ void after_cam_step(const StepView& view, const CamRule& rule) {
       if (victim.slot < 0) break;
       merge_into_next(view, head, victim, received, rule);
       view.lanes.remove(head, victim.slot);
-      received[victim.slot] = received.back();  // as the last entry takes the free slot
+      received[victim.slot] = received.back();  // the last entry moves into the free slot
       received.pop_back();
     }
   }
@@ -208,12 +208,12 @@ Method build_cam(const Options& options) {
 /// evicted entry is spread over the next entries, with a probability that grows with the attention it has received. Its
 /// key is lost.
 ///   select  h2o: half of the budget by received attention, half recent; streaming: 4 first tokens and recent ones
-///   m       entries that a value is spread over; 0: as many as are recent
+///   m       entries over which a value is spread; 0: the number of recent entries
 ///   drawn   newest: merging is drawn by the newest token's attention, as in the authors' code for generation;
 ///           received: by all that entries have received, which is nearly always enough, so that values grow from step
 ///           to step
-///   prompt  drop: what is evicted when the prompt ends is lost; merge: it is merged, too, which multiplies values
-///           where the prompt is much longer than the budget
+///   prompt  drop: entries evicted when the prompt ends are lost; merge: they are merged, too, which multiplies values
+///           if the prompt is much longer than the budget
 ///   seed    another seed merges others
 ///   when    step: evicts at every decode step; prefill: only when the prompt has been read, so that without
 ///           prompt=merge nothing is merged

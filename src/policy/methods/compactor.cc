@@ -27,7 +27,7 @@ std::span<float> evictable_by_leverage(Scores& scores, int head, const AlwaysKep
   return scores.head(head).subspan(as_size(always_kept.sinks), as_size(scores.size() - always_kept.total()));
 }
 
-/// The evictable entries' distances from the mean over the layer, in standard deviations.
+/// Standardises the scores of evictable entries over the layer: mean 0, standard deviation 1.
 void standardise(Scores& scores, const AlwaysKept& always_kept) {
   double sum = 0;
   double count = 0;
@@ -46,7 +46,7 @@ void standardise(Scores& scores, const AlwaysKept& always_kept) {
   }
 }
 
-/// What the tiles' attention gives to each value, by its length.
+/// Attention within tiles, times the value's length.
 Scores attended(const LayerView& view, const attention::Observation& attention, const AlwaysKept& always_kept,
                 const Pooling& pooling) {
   Scores scores = reduce_group(attention, view.shape, Reduce::mean);
@@ -91,9 +91,9 @@ std::vector<Option> options_of_compactor() {
 }  // namespace
 
 /// Compactor (Chari and Van Durme, 2025, "Compactor: Calibrated Query-Agnostic KV Cache Compression with Approximate
-/// Leverage Scores", section 3): keys that lie far from the others, and what tokens of one tile attend to when none is
-/// masked, are needed whatever the question. The best of all heads of a layer together stay. Options as the list below
-/// them says.
+/// Leverage Scores", section 3): scores that depend on no question. An entry counts if its key is far from the others,
+/// or if tokens of its tile attend to it without a causal mask. The best entries of all heads of a layer together stay.
+/// The list below documents the options.
 Preset compactor() {
   return {.name = "compactor",
           .summary = "keys that are unlike the others, and what nearby tokens attend to in both directions",

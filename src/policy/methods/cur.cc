@@ -16,16 +16,16 @@ namespace {
 
 struct CurSettings {
   int local;       ///< tokens of a stretch; 0: all
-  std::string by;  ///< rows whose lengths count
+  std::string by;  ///< which rows' lengths count
 };
 
-/// Adds up to 1, unless all are 0.
+/// Scales numbers to a sum of 1, unless all are 0.
 void divide_by_sum(std::span<double> x) {
   const double sum = std::accumulate(x.begin(), x.end(), 0.0);
   for (double& v : x) v = sum > 0 ? v / sum : 0;
 }
 
-/// Each row's share of the squared lengths of its stretch; without stretches, its squared length.
+/// Squared length of each row, divided by the sum over its stretch if there are stretches.
 class LengthShares {
  public:
   explicit LengthShares(int tokens) : squares_(as_size(tokens)) {}
@@ -66,8 +66,8 @@ Scores leverage_by_length(const LayerView& view, const CurSettings& s) {
 
 }  // namespace
 
-/// CurDKV (Sengupta et al., 2025, "Value-Guided KV Compression for LLMs via Approximated CUR Decomposition"), as
-/// kvpress has it: squared lengths stand for the leverage of keys and of values. Options as the list below says.
+/// CurDKV (Sengupta et al., 2025, "Value-Guided KV Compression for LLMs via Approximated CUR Decomposition"), as in
+/// kvpress: squared lengths approximate the leverage of keys and values. The list below documents the options.
 Preset cur() {
   return {.name = "cur",
           .summary = "the entries with the longest keys and values among the tokens beside them",

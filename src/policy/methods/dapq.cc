@@ -11,7 +11,7 @@ namespace winnow::policy::methods {
 
 namespace {
 
-/// The prompt's last tokens once more, where the answer will stand.
+/// Replays the prompt's last tokens at the positions of the answer.
 Replay pseudo_queries(int tokens, int queries) {
   const int count = std::min(queries, tokens);
   return {{{.first = tokens - count, .count = count}}, attention::Reduction::max};
@@ -20,14 +20,14 @@ Replay pseudo_queries(int tokens, int queries) {
 }  // namespace
 
 /// DapQ (Tian et al., 2026, "Where Matters More Than What: Decoding-aligned KV Cache Compression via Position-aware
-/// Pseudo Queries"): what an answer attends to depends on its position more than on its words. So some tokens are read
-/// at the positions that follow the prompt, and an entry is worth the largest attention that it gets from them. Which
-/// tokens, the pooling and what is always kept are winnow's choice.
-///   queries  tokens that are read there: the prompt's last ones
+/// Pseudo Queries"): an answer's attention depends on its position more than on its words. Some tokens are replayed at
+/// the positions after the prompt, and an entry's score is the largest attention that it gets from them. The choice of
+/// tokens, the pooling and the always kept entries are winnow's own.
+///   queries  last tokens of the prompt that are replayed
 ///   recent   last tokens that are always kept
 ///   kernel   length of the pooling along positions
 ///   pool     max or mean
-///   gqa      how the query heads that share a KV head are brought together
+///   gqa      how scores are combined over the query heads of a KV head
 Preset dapq() {
   return {.name = "dapq",
           .summary = "what queries at the positions of the answer attend to, with its neighbours",

@@ -17,30 +17,29 @@ namespace winnow::policy::methods {
 
 namespace {
 
-/// Columns of each entry's attention: from all queries, from those of the window before, from those of this window.
+/// Columns of an entry's attention: of all queries, of the previous window's, and of this window's.
 enum Column : std::uint8_t { kAll, kPast, kCurrent, kColumns };
 
 enum class Kind : std::uint8_t { global, local, both };
 
 struct EmsRule {
   WindowLength window;
-  attention::Reduction rows;  ///< of the window's
+  attention::Reduction rows;  ///< of the window's rows
   Reduce gqa;
   Kind kind;
   bool halves;
   Pooling pooling;
   Merging merging;
 
-  /// Equation 3; `ratio` brings the global part to the local one's size.
+  /// Equation 3; `ratio` scales the global part to the size of the local one.
   double score(double global, double local, double ratio) const {
     return kind == Kind::global ? global : kind == Kind::local ? local : std::max(global * ratio, local);
   }
 };
 
-/// All queries, or those of the first and the last half-budget; and the window's.
 using attention::ObservedRows;
 
-/// Places of the attention of all queries and of the window's.
+/// Results for all queries and for the window's.
 struct Attention {
   Seen<attention::Observation> all;
   Seen<attention::Observation> window;
@@ -132,7 +131,7 @@ class ScoredLane {
     });
   }
 
-  /// The factor that brings the global part to the local one's size.
+  /// Factor that scales the global part to the size of the local one.
   double ratio() {
     double global = 0;
     double local = 0;
@@ -152,7 +151,7 @@ class ScoredLane {
     return score(merged_entries.column(kAll)[at], merged_entries.column(kPast)[at], merged_entries.column(kCurrent)[at],
                  ratio);
   }
-  /// Score of a slot's entry or, after the slots, of a merged entry; unpooled.
+  /// Score of an entry by slot or, after the slots, of a merged entry; without pooling.
   double score_of(int entry, double ratio) {
     const auto& lanes = view_.lanes;
     const int own = lanes.length(head_);
@@ -172,7 +171,7 @@ class ScoredLane {
     Demotion(rule_.merging, view_, head_, [&](int entry) { return score_of(entry, all_ratio); }).demote(victim.slot);
   }
 
-  /// Evicts the merged entries of least worth until there is room; of equals the earliest.
+  /// Evicts the merged entries of least worth until there is room; ties go to the earliest.
   void trim_merged_entries() {
     const int room = rule_.merging.room(view_.limit[head_]);
     auto& merged_entries = view_.lanes.merged_entries(head_);
@@ -288,10 +287,11 @@ Method build_ems(const Options& options) {
 }  // namespace
 
 /// EMS (Li et al., 2024, "EMS: Adaptive Evict-then-Merge Strategy for Head-wise KV Cache Compression Based on
-/// Global-Local Importance", sections 3.3 and 4): the larger of the attention from all queries and from the last ones
-/// ranks entries. The best become centres of classes. The next are merged into the centre that is most alike: they
-/// share its direction and value, each at its own position and with its own key length. What is like none is evicted.
-/// While decoding, each query adds its attention, and the centre of least score is demoted.
+/// Global-Local Importance", sections 3.3 and 4): entries are ranked by the larger of the attention from all queries
+/// and from the last ones. The best become centres of classes. The next best are merged into the most similar centre:
+/// they share its direction and value, each at its own position and with its own key length. Entries that are similar
+/// to no centre are evicted. While decoding, each query adds its attention, and the centre with the lowest score is
+/// demoted.
 Preset ems() {
   return {.name = "ems",
           .summary = "keeps what all or the last queries attend to; what is alike is merged and shares vectors",

@@ -16,8 +16,8 @@ namespace winnow::policy::methods {
 
 namespace {
 
-/// Logarithm of what exp(logit) is on average over queries to come, if these are normal:
-/// scale k·mean + scale^2 k' covariance k / 2. Where logits have a soft cap, it is on this one.
+/// Logarithm of the mean of exp(logit) over normally distributed future queries: scale k·mean + scale^2 k' covariance k
+/// / 2. A soft cap of logits is applied to this one.
 class Expected {
  public:
   Expected(const LayerView& view, const attention::QueryMoments& moments, int head, const MeanRotation& rotation)
@@ -26,7 +26,7 @@ class Expected {
         mean_(scaled_mean(view, moments, head, rotation)),
         half_covariance_(scaled_half_covariance(view, moments, head, rotation), view.shape.head_dim) {}
 
-  /// Of some keys [n][d] that lie together.
+  /// Expected logits of contiguous keys [n][d].
   void logits(std::span<const float> keys, std::span<float> out) {
     const auto stride = as_size(half_covariance_.stride());
     products_.resize(out.size() * stride);
@@ -68,7 +68,7 @@ class Expected {
   std::vector<float> products_;
 };
 
-/// Softmax, in place, beside what `others` are the logits of.
+/// Softmax in place; `others` are further logits of its denominator.
 void soften(std::vector<float>& x, std::span<const float> others) {
   float most = *std::max_element(x.begin(), x.end());
   for (const float v : others) most = std::max(most, v);
@@ -81,8 +81,8 @@ void soften(std::vector<float>& x, std::span<const float> others) {
   for (float& v : x) v = static_cast<float>(v / sum);
 }
 
-/// Mean over the query heads of a group of the attention that their queries to come will give to the entries from
-/// `first` on, [n - first].
+/// Adds the expected attention of a group's future queries, averaged over its query heads, to the entries from `first`
+/// on, [n - first].
 void add_attention(const LayerView& view, const attention::QueryMoments& moments, int head,
                    const MeanRotation& rotation, int first, std::span<float> out) {
   constexpr int kTogether = 64;
@@ -108,7 +108,7 @@ void add_attention(const LayerView& view, const attention::QueryMoments& moments
   }
 }
 
-/// The entries before `first` are not in the softmax, and have a score of 0.
+/// Entries before `first` are left out of the softmax and have a score of 0.
 Scores expected_attention(const LayerView& view, const attention::QueryMoments& moments, int future, int first) {
   std::vector<std::int64_t> to_come(as_size(future));
   std::iota(to_come.begin(), to_come.end(), std::int64_t{view.scratch.positions().back()} + 1);
@@ -126,10 +126,10 @@ Scores expected_attention(const LayerView& view, const attention::QueryMoments& 
 }  // namespace
 
 /// Expected attention (Devoto et al., 2025, "Expected Attention: KV Cache Compression by Estimating Attention from
-/// Future Queries Distribution", section 3): the prompt's queries, as a normal distribution that is rotated to the
-/// positions to come, say what will be attended to on average; times the value's length.
-///   future   positions to come that the rotation is averaged over
-///   sinks    first tokens that are always kept, and whose queries count for nothing, as in the authors' code
+/// Future Queries Distribution", section 3): the prompt's queries, as a normal distribution rotated to future
+/// positions, predict the mean attention to each entry, which is multiplied by the value's length.
+///   future   number of future positions over which the rotation is averaged
+///   sinks    first tokens that are always kept and whose queries are ignored, as in the authors' code
 ///   softmax  evictable: over the entries that may be evicted, as in the authors' code; all: the sinks too, so that a
 ///   query head that expects to attend to them weighs less in its group's mean
 Preset expected_attention() {

@@ -5,10 +5,10 @@
 namespace winnow::policy::methods {
 
 /// FINCH (Corallo and Papotti, 2024, "FINCH: Prompt-guided Key-Value Cache Compression for Large Language Models",
-/// section 3): the question's queries are the window, each weighted by the number of keys that it sees; no pooling.
-/// The paper reads the text in pieces and compresses after each of them; here it is read at once. Options as snapkv,
+/// section 3): the question's queries are the window, each weighted by the number of keys that it sees, without
+/// pooling. The paper reads the text in parts and compresses after each; here it is read at once. Options as snapkv,
 /// and
-///   positions  cache: the entries that stay are moved together, as in the paper
+///   positions  cache: kept entries get consecutive positions, as in the paper
 Preset finch() {
   const WindowDefaults defaults{.window = "question", .kernel = 1, .weights = "keys"};
   return {

@@ -13,7 +13,7 @@ namespace winnow::policy::methods {
 
 namespace {
 
-/// Queries that have seen the entry at `position` when the last one stands at `last`.
+/// Number of queries that have seen the entry at `position`, for a last query at `last`.
 float seen_by(std::int32_t position, std::int32_t last) { return static_cast<float>(last - position + 1); }
 
 Scores by_count(Scores scores, const LayerView& view) {
@@ -24,8 +24,8 @@ Scores by_count(Scores scores, const LayerView& view) {
   return scores;
 }
 
-/// Each query's attention adds to what the entries have received. Where a lane is too long, the entry that has received
-/// the least is evicted.
+/// Adds each query's attention to what the entries have received. If a lane is too long, evicts the entry that has
+/// received the least.
 void accumulate(const StepView& view, bool count) {
   std::vector<float> attention;
   for (int head = view.first_head; head < view.end_head; ++head) {
@@ -41,12 +41,12 @@ void accumulate(const StepView& view, bool count) {
 }  // namespace
 
 /// H2O (Zhang et al., 2023, "H2O: Heavy-Hitter Oracle for Efficient Generative Inference of Large Language Models",
-/// section 4): attention that an entry has received from all queries so far, the prompt's and the answer's, says what
-/// it will receive.
-///   heavy, recent  how the budget after the sinks is shared between heavy hitters and the last tokens, as weights
+/// section 4): the score of an entry is the attention that it has received from all queries so far, the prompt's and
+/// the answer's.
+///   heavy, recent  weights by which heavy hitters and the last tokens share the budget after the sinks
 ///   normalize      count: divides by the number of queries that could see the entry
 ///   sinks          first tokens that are always kept
-///   gqa            how the query heads that share a KV head are brought together when the prompt ends
+///   gqa            how scores are combined over the query heads of a KV head when the prompt ends
 ///   when           step: evicts at every decode step; prefill: only when the prompt has been read
 Preset h2o() {
   return {.name = "h2o",

@@ -16,24 +16,24 @@ namespace {
 
 constexpr int kRepresentatives = 4;
 
-/// How a budget is divided. Below 2,048 entries blocks and initial tokens shrink with it.
+/// Division of a budget. Below 2,048 entries, blocks and initial tokens shrink with it.
 struct Sizes {
   int block;
   int initial;
-  int local;  ///< least number of latest entries that are read
+  int local;  ///< least number of recent entries that are read
 
   explicit Sizes(int budget)
       : block(std::clamp(static_cast<int>(std::bit_floor(static_cast<unsigned>(budget / 16))), 16, 128)),
         initial(std::min(128, budget / 8)),
         local(budget / 2) {}
 
-  /// Blocks of a lane that lie before the local window.
+  /// Number of blocks of a lane before the local window.
   int blocks(int length) const { return std::max(0, (length - initial - local) / block); }
   int first(int b) const { return initial + b * block; }
 };
 
-/// Stores the mean key of the block's representatives: the entries that the queries after them attended to the most. It
-/// is un-rotated, since all far entries have one effective position.
+/// Stores the mean key of the block's representatives, the entries to which later queries attended the most. It is
+/// un-rotated, because all far entries have one effective position.
 void represent(cache::LayerLanes& lanes, int head, const Sizes& sizes, int block) {
   const int first = sizes.first(block);
   std::vector<float> received(sizes.block);
@@ -50,7 +50,7 @@ void represent(cache::LayerLanes& lanes, int head, const Sizes& sizes, int block
   lanes.summaries().set(head, block, mean);
 }
 
-/// Of the blocks before the local window of the next token, which makes the lane longer by one.
+/// Stores the representatives of all blocks before the next token's local window, when the lane is one entry longer.
 void represent_blocks(cache::LayerLanes& lanes, const Terms& terms) {
   const Sizes sizes(terms.budget);
   const int length = lanes.length(0);
@@ -61,8 +61,8 @@ void represent_blocks(cache::LayerLanes& lanes, const Terms& terms) {
   }
 }
 
-/// The entries of the local window receive the query's attention. A block that lies before the window for the first
-/// time gets its representatives.
+/// Adds the query's attention to the entries of the local window. A block that has just left the window gets its
+/// representatives.
 void after_infllm_step(const StepView& view) {
   const Sizes sizes(view.terms.budget);
   std::vector<float> attention;
@@ -80,8 +80,8 @@ void after_infllm_step(const StepView& view) {
   }
 }
 
-/// Relevance of each block to the token: all query heads' products with the representatives, as if the query stood at
-/// the local window's length.
+/// Relevance of each block to the token: the sum of all query heads' products with the representatives, with the query
+/// at the distance of the local window's length.
 std::vector<float> relevance(const AttendView& view, const Sizes& sizes, int blocks) {
   std::vector<float> out(blocks);
   for (int head = 0; head < view.shape.kv_heads; ++head) {
@@ -115,9 +115,9 @@ void attend(const AttendView& view, std::span<cache::AttendPlan> plans) {
 }  // namespace
 
 /// InfLLM (Xiao et al., 2024, "InfLLM: Training-Free Long-Context Extrapolation for LLMs with an Efficient Context
-/// Memory", section 3): nothing is evicted; each query reads the first tokens, a local window of half the budget, and
-/// the most relevant of the blocks between them, one choice for a layer. The effective distance of all that is before
-/// the window is the window's length. No options.
+/// Memory", section 3): nothing is evicted. Each query reads the first tokens, a local window of half the budget, and
+/// the most relevant blocks between them, the same for all heads of a layer. Entries before the window have the
+/// window's length as their effective distance. No options.
 Preset infllm() {
   return {
       .name = "infllm",

@@ -9,7 +9,7 @@ namespace winnow::policy::methods {
 
 namespace {
 
-/// Mean over the positions of the keys' directions, [d]. A key of length 0 has none.
+/// Mean direction of the keys, [d]. Keys of length 0 are left out.
 std::vector<double> mean_direction(const LayerView& view, int head) {
   std::vector<double> mean(view.shape.head_dim);
   for_each_key(view, head, [&](int, std::span<const float> key) {
@@ -37,7 +37,7 @@ Scores unlike_the_others(const LayerView& view, const AlwaysKept& /*always_kept*
 }  // namespace
 
 /// KeyDiff (Park et al., 2025, "KeyDiff: Key Similarity-Based KV Cache Eviction for Long-Context LLM Inference",
-/// section 3): keys that point elsewhere than the others do are attended to. Rotated keys. No options.
+/// section 3): keys that differ from the mean direction get attention. Compares rotated keys. No options.
 Preset keydiff() {
   return {.name = "keydiff",
           .summary = "the entries whose keys are least like the others",

@@ -17,8 +17,8 @@ Scores short_keys_first(const LayerView& view, const AlwaysKept& /*always_kept*/
 
 }  // namespace
 
-/// Keys' norms (Devoto et al., 2024, "A Simple and Effective L2 Norm-Based Strategy for KV Cache Compression", section
-/// 3): short keys are attended to. No options.
+/// Norms of keys (Devoto et al., 2024, "A Simple and Effective L2 Norm-Based Strategy for KV Cache Compression",
+/// section 3): short keys get attention. No options.
 Preset knorm() {
   return {.name = "knorm",
           .summary = "the entries with the shortest keys",

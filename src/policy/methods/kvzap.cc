@@ -15,7 +15,7 @@ namespace winnow::policy::methods {
 
 namespace {
 
-/// The last tokens that are always kept take half of what a small budget has after the sinks.
+/// The always kept last tokens take at most half of the budget after the sinks.
 AlwaysKept ends_of(int tokens, int budget, const AlwaysKept& ends) {
   const int sinks = std::min({ends.sinks, tokens, budget});
   return {sinks, std::min({ends.recent, tokens - sinks, (budget - sinks) / 2})};
@@ -29,8 +29,8 @@ void keep_predicted(const StepView& view) {
 }  // namespace
 
 /// KVzap (Jegou and Jeblick, 2026, "KVzap: Fast, Adaptive, and Faithful KV Cache Pruning", section 3): a linear map of
-/// the row that a token enters a layer's attention with predicts the logarithm of its KVzip+ score. The map is the
-/// session's calibration.
+/// a token's row of the layer's input predicts the logarithm of its KVzip+ score. The map is in the session's
+/// calibration.
 ///   sinks   first tokens that are always kept
 ///   recent  last tokens that are always kept, at most half of the budget after the sinks
 ///   when    prefill: evicts when the prompt has been read; step: at every decode step, too

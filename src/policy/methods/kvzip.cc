@@ -15,7 +15,7 @@ namespace winnow::policy::methods {
 
 namespace {
 
-/// Each query head's attention times what it makes of the value, then the largest of the group.
+/// Attention of each query head times the length of its output for the value; the maximum over the group.
 Scores of_outputs(const LayerView& view, const attention::Observation& repeated, const OutputLengths& outputs) {
   Scores by_head(view.shape.query_heads, view.tokens());
   for (int h = 0; h < by_head.heads(); ++h) {
@@ -26,7 +26,7 @@ Scores of_outputs(const LayerView& view, const attention::Observation& repeated,
   return reduce_group(by_head, view.shape, Reduce::max);
 }
 
-/// KVzip+.
+/// Changes the method to KVzip+.
 void count_outputs(Method& method, Seen<attention::Observation> repeated) {
   const auto outputs = method.observers.add(observe_output_lengths(), {.ranking = true});
   method.selection.score = {"the largest attention from the repetition, by what it adds to the output",
@@ -40,13 +40,13 @@ void count_outputs(Method& method, Seen<attention::Observation> repeated) {
 
 }  // namespace
 
-/// KVzip (Kim et al., 2025, "KVzip: Query-Agnostic KV Cache Compression with Context Reconstruction", section 3): what
-/// the model needs to repeat the context is what any question will need. The context is read again after itself, chunk
-/// by chunk; an entry is worth the largest attention that it gets from its own chunk.
+/// KVzip (Kim et al., 2025, "KVzip: Query-Agnostic KV Cache Compression with Context Reconstruction", section 3):
+/// entries that the model needs to repeat the context are those that any question will need. The context is replayed
+/// chunk by chunk; an entry's score is the largest attention that it gets from its own chunk.
 ///   chunk  tokens that are repeated together
 ///   sinks  first tokens that are always kept
 ///   normalize  plus: KVzip+ (Jegou and Jeblick, 2026, "KVzap: Fast, Adaptive, and Faithful KV Cache Pruning"): each
-///              probability counts by what it adds to the output, over the length of the row that asks
+///              probability is multiplied by its contribution to the output, over the length of the query's row
 ///   rank   whether each head keeps its own best entries, or the best of all heads of all layers are kept
 Preset kvzip() {
   return {.name = "kvzip",

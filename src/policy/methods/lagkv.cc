@@ -16,14 +16,14 @@ namespace {
 
 struct LagKvSettings {
   int lag;       ///< entries of a partition, at most
-  int sinks;     ///< before the first one
+  int sinks;     ///< before the first partition
   bool by_rank;  ///< scores are ranks within the partition
 };
 
-/// The rest of a budget without the sinks is at least half free: the tail is shorter than two partitions.
+/// At least half of the budget after the sinks is free: the always kept tail is shorter than two partitions.
 int lag_of(const LagKvSettings& s, int budget) { return std::clamp((budget - s.sinks) / 4, 1, s.lag); }
 
-/// The last whole partition, which has no next one, and what comes after it.
+/// The last whole partition, which has no successor to compare with, and the entries after it.
 AlwaysKept kept_of(const LagKvSettings& s, int tokens, int budget) {
   const int sinks = std::min(s.sinks, tokens);
   const int lag = lag_of(s, budget);
@@ -39,7 +39,7 @@ std::vector<float> decoded(const cache::Rows& rows, int first, int count) {
   return out;
 }
 
-/// Each channel's least and largest value in a partition.
+/// Least and largest value of each channel in a partition.
 struct Bounds {
   Bounds(const std::vector<float>& rows, std::size_t dim)
       : least(dim, std::numeric_limits<float>::infinity()), most(dim, -std::numeric_limits<float>::infinity()) {
@@ -52,7 +52,8 @@ struct Bounds {
   std::vector<float> most;
 };
 
-/// Standard deviation over the channels of a row between the bounds; a channel without an extent counts as 0.
+/// Standard deviation over the channels of a row, each scaled by the bounds; a channel whose bounds are equal counts as
+/// 0.
 double deviation(std::span<const float> row, const Bounds& bounds) {
   double sum = 0;
   double squares = 0;
@@ -66,7 +67,7 @@ double deviation(std::span<const float> row, const Bounds& bounds) {
   return std::sqrt(std::max(0.0, squares - sum * sum / n) / std::max(1.0, n - 1));
 }
 
-/// Adds half of the softmax over each partition of its rows' deviations.
+/// Adds half of the softmax, over each partition, of its rows' deviations.
 void add_part(const cache::Rows& rows, int first, int lag, std::span<double> scores) {
   const auto dim = as_size(rows.dim);
   auto own = decoded(rows, first, lag);
@@ -83,7 +84,8 @@ void add_part(const cache::Rows& rows, int first, int lag, std::span<double> sco
   }
 }
 
-/// Each partition's scores are replaced by their ranks from 0 on, over its length; of equals the later is higher.
+/// Replaces the scores of each partition by their ranks from 0 on, divided by its length; of equal scores the later one
+/// ranks higher.
 void rank(std::span<double> scores, int lag) {
   std::vector<int> order(as_size(lag));
   for (; !scores.empty(); scores = scores.subspan(as_size(lag))) {
@@ -111,11 +113,11 @@ Scores unlike_the_next(const LayerView& view, const AlwaysKept& always_kept, con
 }  // namespace
 
 /// LagKV (Liang et al., 2025, "LagKV: Lag-Relative Information of the KV Cache Tells Which Tokens Are Important",
-/// section 3): what varies much over the channels, each seen from where the next tokens lie, is unlike them. Looks at
-/// no query.
-///   lag    tokens of a partition; at most a quarter of the budget without the sinks, which is winnow's bound
+/// section 3): channels are scaled by the range of the next partition's tokens; entries whose channels then vary most
+/// get the highest scores. Uses no queries.
+///   lag    tokens of a partition; winnow limits it to a quarter of the budget after the sinks
 ///   sinks  first tokens that are always kept
-///   rank   partition: each partition keeps as much, as the authors have it; prompt: by the scores themselves
+///   rank   partition: each partition keeps as many entries, as in the paper; prompt: entries are ranked together
 Preset lagkv() {
   return {
       .name = "lagkv",

@@ -13,7 +13,7 @@ namespace winnow::policy::methods {
 
 namespace {
 
-/// The last hundredth of the prompt's queries stands for all of them.
+/// Number of proxy queries: the last hundredth of the prompt.
 int proxies(int tokens) { return std::max(1, tokens / 100); }
 
 AlwaysKept always_kept(const LayerPrompt& prompt, int budget) {
@@ -21,8 +21,8 @@ AlwaysKept always_kept(const LayerPrompt& prompt, int budget) {
   return {sinks, std::min(proxies(prompt.tokens), (budget - sinks) / 4)};
 }
 
-/// Drawing without replacement with probabilities p is taking the largest of log p + Gumbel noise (Yellott, 1977); here
-/// log p is the score plus a constant.
+/// Gumbel trick: drawing without replacement with probabilities p is the same as taking the largest of log p + Gumbel
+/// noise (Yellott, 1977). Here log p is the score plus a constant.
 std::vector<float> gumbel_keys(std::span<const float> scores, std::uint64_t seed, int layer, int head) {
   std::vector<float> keys;
   for (std::size_t j = 0; j < scores.size(); ++j) {
@@ -45,10 +45,10 @@ void draw(const LayerView& view, const Scores& scores, std::vector<std::vector<s
 }  // namespace
 
 /// NACL (Chen et al., 2024, "NACL: A General and Effective KV Cache Eviction Framework for LLMs at Inference Time",
-/// section 3): the attention of a few proxy queries ranks the entries; part of the places is drawn at random in
-/// proportion to its softmax, against the bias of the ranking. Always kept are min(256, B / 4) first tokens and the
-/// proxies, at most a quarter of the rest of the budget.
-///   gqa   how the query heads that share a KV head are brought together
+/// section 3): the attention of a few proxy queries ranks the entries. A part of the places is drawn at random, with
+/// probabilities from the softmax of the scores, against the bias of the ranking. Always kept are min(256, B / 4) first
+/// tokens, and the proxies within a quarter of the rest of the budget.
+///   gqa   how scores are combined over the query heads of a KV head
 ///   seed  another seed draws other entries
 Preset nacl() {
   return {

@@ -39,7 +39,7 @@ Preset streaming_llm();
 Preset tova();
 Preset triattention();
 
-/// All methods that come with winnow, in the order in which they are listed.
+/// All built-in methods, in the order in which they are listed.
 inline std::vector<Preset> all() {
   return {
       full(),

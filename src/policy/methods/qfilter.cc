@@ -16,8 +16,8 @@ namespace {
 
 constexpr const char* kQueryFilters = "query filters";
 
-/// The direction of length 1 in which some vectors are longest, from the mean of their products with one another
-/// [d][d]: the first eigenvector, by repeated multiplication. Zeros if all are.
+/// First eigenvector of `products` [d][d], the mean of some vectors' outer products, by power iteration: the unit
+/// vector along which they are longest. Zeros if all vectors are 0.
 std::vector<double> main_direction(const std::vector<double>& products, std::size_t dim) {
   constexpr int kMost = 10000;
   constexpr double kStill = 1e-12;
@@ -45,7 +45,7 @@ std::vector<double> main_direction(const std::vector<double>& products, std::siz
   return out;
 }
 
-/// Looks at the queries as they are rotated.
+/// Observes rotated queries.
 class QueryFilters : public Calibrator {
  public:
   explicit QueryFilters(const CalibratedLayer& layer)
@@ -76,7 +76,7 @@ class QueryFilters : public Calibrator {
     static const Rope rope;
     return rope;
   }
-  /// The filter of a query head, on the side of its mean.
+  /// Filter of a query head, with the sign of its mean query.
   std::vector<double> filter_of(int head) const {
     const auto mean = moments_.mean(head);
     auto products = moments_.covariance(head);
@@ -109,8 +109,8 @@ Scores along_filters(const LayerView& view, const AlwaysKept& /*always_kept*/) {
 }  // namespace
 
 /// Q-Filters (Godey et al., 2025, "Q-Filters: Leveraging QK Geometry for Efficient KV Cache Compression", section 3),
-/// as kvpress has them: rotated queries lie around one direction, the session's calibration, and keys that point there
-/// are attended to.
+/// as in kvpress: rotated queries cluster around one direction, found by the session's calibration. Keys along it get
+/// attention.
 ///   sinks  first tokens that are always kept
 Preset qfilter() {
   return {.name = "qfilter",

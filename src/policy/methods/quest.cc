@@ -5,8 +5,8 @@
 namespace winnow::policy::methods {
 
 /// Quest (Tang et al., 2024, "Quest: Query-Aware Sparsity for Efficient Long-Context LLM Inference", section 3):
-/// nothing is evicted; each query reads the pages whose keys could give it the largest products. The last page is
-/// always read, and counts.
+/// nothing is evicted. Each query reads the pages with the largest upper bound of its products with their keys. The
+/// last page is always read, and counts.
 ///   page   entries of a page
 ///   dense  first layers that read everything
 Preset quest() {

@@ -21,14 +21,14 @@ namespace winnow::policy::methods {
 namespace {
 
 struct RKvSettings {
-  double lambda;  ///< weight of attention; that of redundancy is what it lacks of 1
+  double lambda;  ///< weight of attention; redundancy has 1 - lambda
   Pooling pooling;
   int window;  ///< last queries that are observed
   int buffer;
 };
 
-/// `attention` of the entries that may be evicted becomes their scores. `redundancy` is that of all entries, of which
-/// they are the first ones.
+/// Turns `attention` of the evictable entries into scores. `redundancy` covers all entries; the evictable ones come
+/// first.
 void mix(const RKvSettings& s, std::span<const double> redundancy, std::span<float> attention) {
   const double received = std::accumulate(attention.begin(), attention.end(), 0.0);
   for (float& a : attention) a = received > 0 ? static_cast<float>(a / received) : 0;
@@ -41,7 +41,7 @@ void mix(const RKvSettings& s, std::span<const double> redundancy, std::span<flo
   }
 }
 
-/// Lengths of keys and angles between them must not count RoPE's magnitude where it stretches only a part of a key.
+/// Removes RoPE's magnitude from keys if it scales only some dimensions and so distorts lengths and angles.
 void remove_magnitude(const Rope& rope, int head_dim, std::span<float> keys) {
   const float magnitude = uneven_magnitude(rope, head_dim);
   if (magnitude == 1) return;
@@ -83,7 +83,7 @@ void evict(const StepView& view, int head, const RKvSettings& s) {
   view.lanes.for_each_span(head, [](const cache::LaneSpan& stretch) { std::ranges::fill(stretch.column(0), 0.0F); });
 }
 
-/// The last queries before a lane is full are observed.
+/// Records attention of the last queries before a lane is full.
 void follow(const StepView& view, const RKvSettings& s) {
   std::vector<float> attention;
   for (int head = view.first_head; head < view.end_head; ++head) {
@@ -127,7 +127,7 @@ Method build_r_kv(const Options& options) {
 }  // namespace
 
 /// R-KV (Cai et al., 2025, "R-KV: Redundancy-aware KV Cache Compression for Reasoning Models", section 3): attention of
-/// the last queries says what matters, and the similarity of keys what is said more than once.
+/// the last queries measures importance, and similarity of keys measures redundancy.
 ///   lambda  weight of attention; that of redundancy is 1 - lambda
 ///   window  last queries that are observed, and entries that are always kept
 ///   kernel  length of the max pooling of attention

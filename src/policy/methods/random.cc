@@ -5,7 +5,7 @@
 
 namespace winnow::policy::methods {
 
-/// Uniformly random scores: what any method must beat.
+/// Uniformly random scores: the baseline.
 ///   seed  another seed keeps other entries
 Preset random() {
   return {.name = "random",

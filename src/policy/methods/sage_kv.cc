@@ -17,7 +17,7 @@ namespace {
 
 int sinks_of(int budget) { return budget / 4; }
 
-/// How many entries each query head picks.
+/// Number of entries that each query head picks.
 struct Picks {
   int given = 0;  ///< 0: by the budget
   bool power_of_two = true;
@@ -27,14 +27,13 @@ struct Picks {
     const int plain = budget / (2 * prompt.group);
     return power_of_two ? static_cast<int>(std::bit_floor(static_cast<unsigned>(plain))) : plain;
   }
-  /// Recent entries, the last token among them; negative when the budget is too small.
+  /// Number of recent entries, the last token included; negative if the budget is too small.
   int recent(const LayerPrompt& prompt, int budget) const {
     return budget - sinks_of(budget) - prompt.group * of(prompt, budget);
   }
 };
 
-/// One less than the least budget that works: the one with which every query head picks an entry and the last token has
-/// its place.
+/// One less than the least budget with which every query head picks an entry and the last token has its place.
 int least(const Picks& picks, const LayerPrompt& prompt) {
   int budget = 1;
   while (picks.of(prompt, budget) < 1 || picks.recent(prompt, budget) < 1) ++budget;
@@ -43,8 +42,8 @@ int least(const Picks& picks, const LayerPrompt& prompt) {
 
 using Rows = std::vector<std::span<const float>>;
 
-/// Each query head's own best, joined. Where several heads pick the same entry, the places that are left are filled
-/// with the next best by the group's maximum. `rows` has the attention of the group's query heads.
+/// The union of each query head's best entries. Places left by entries that several heads pick are filled with the next
+/// best by the group's maximum. `rows`: attention of the group's query heads.
 std::vector<std::int32_t> joined(const Rows& rows, int count, const AlwaysKept& always_kept) {
   std::vector<float> ranked(rows.front().begin(), rows.front().end());
   for (const auto row : rows) {
@@ -73,7 +72,7 @@ std::vector<std::vector<std::int32_t>> select(const LayerView& view, const atten
   return out;
 }
 
-/// 1 for what was selected, so that it is kept while the recent window slides.
+/// 1 for selected entries, which stay while the recent window slides.
 std::vector<Scores> mark_selected(const LayerView& view, const Scores&, const AlwaysKept& always_kept) {
   Scores marks(view.shape.kv_heads, view.tokens());
   for (int head = 0; head < marks.heads(); ++head) {
@@ -98,14 +97,14 @@ int oldest_recent(cache::LayerLanes& lanes, int head, const Terms& terms) {
   return oldest;
 }
 
-/// With `refresh`, everything is kept and queries read a selection. Every so many tokens one query reads everything and
-/// makes the selection anew. Nothing is selected from a prompt that fits: then the first query to do so is the one that
-/// finds the lane longer than the budget.
+/// The `refresh` option: everything is kept, and queries read a selection. Every `every` tokens one query reads
+/// everything and renews the selection. A prompt that fits into the budget has no selection; the first query that finds
+/// the lane longer than the budget makes it.
 struct Refresh {
   Picks picks;
   int every;
 
-  /// Whether the query of the token that made a lane so long selects.
+  /// True if the query of the token at `position`, in a lane of this length, renews the selection.
   bool selects(const Terms& terms, std::int32_t position, int length) const {
     const bool is_due = (position - terms.prompt.tokens + 1) % every == 0;
     return length == terms.budget + 1 || (length > terms.budget && is_due);
@@ -149,7 +148,7 @@ struct Refresh {
   }
 };
 
-/// Makes of the one-shot method one that keeps everything.
+/// Changes the one-shot method to one that keeps everything.
 void add_refresh(Method& method, Seen<attention::Observation> attention, const Refresh& refresh) {
   method.selection.fixed = "with refresh nothing is evicted";
   method.schedule = Schedule::keep;
@@ -170,13 +169,13 @@ void add_refresh(Method& method, Seen<attention::Observation> attention, const R
 }  // namespace
 
 /// SAGE-KV (Wang et al., 2025, "LLMs Know What to Drop: Self-Attention Guided KV Cache Eviction for Efficient
-/// Long-Context Inference", section 2): the attention of the prompt's last token picks once what is kept, k entries
-/// for each query head. A quarter of the budget are first tokens, the rest are the most recent ones, which slide while
+/// Long-Context Inference", section 2): the attention of the prompt's last token selects the kept entries once, k for
+/// each query head. First tokens take a quarter of the budget, and the most recent tokens take the rest and slide while
 /// decoding.
 ///   k      entries that each query head picks; 0: a share of the budget, B / (2 G)
-///   round  power: that share is rounded down to a power of two, as in the paper; floor: it is not
-///   refresh  0: what is not selected is evicted; n: it stays in memory, and the selection is made anew every n
-///            generated tokens; from a prompt that fits it is first made when the lane grows past the budget
+///   round  power: k is rounded down to a power of two, as in the paper; floor: it is not
+///   refresh  0: entries that are not selected are evicted; n: they stay, and the selection is renewed every n
+///            generated tokens; for a prompt that fits it is first made when the lane outgrows the budget
 Preset sage_kv() {
   return {.name = "sage-kv",
           .summary = "what the prompt's last token attends to, each query head by itself, with first and recent tokens",

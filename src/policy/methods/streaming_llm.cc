@@ -8,9 +8,9 @@ namespace winnow::policy::methods {
 
 namespace {
 
-/// The oldest entry after the sinks. A prompt's entries are stored in the order of their positions, and each new token
-/// takes the slot of the oldest. So after the sinks the positions ascend but for one step down, which a binary search
-/// finds.
+/// Slot of the oldest entry after the sinks. A prompt's entries are stored in the order of their positions, and each
+/// new token takes the slot of the oldest. So positions after the sinks ascend except for one step down, which a binary
+/// search finds.
 int oldest(const cache::LayerLanes& lanes, int head, const Terms& terms) {
   int low = std::min(terms.always_kept.sinks, lanes.length(head) - 1);
   int high = lanes.length(head) - 1;
@@ -25,9 +25,9 @@ int oldest(const cache::LayerLanes& lanes, int head, const Terms& terms) {
   return low;
 }
 
-/// Effective positions are ranks, and no key is rotated for that. Recent keys and the query keep their rotations, so
+/// Effective positions are ranks, but no key is rotated for that. Recent keys and the query keep their rotations, so
 /// their distances are right. For the sinks, at 0 … S - 1, the query is rotated from its position to the last rank.
-/// That needs recent entries without a gap, which a lane has where the oldest one is evicted at every step.
+/// This requires recent entries without a gap, which a lane has if the oldest one is evicted at every step.
 void by_cache_index(const AttendView& view, std::span<cache::AttendPlan> plans) {
   for (int head = view.first_head; head < view.end_head; ++head) {
     const int length = view.lanes.length(head);
@@ -38,8 +38,8 @@ void by_cache_index(const AttendView& view, std::span<cache::AttendPlan> plans) 
   }
 }
 
-/// The positions of SinkCache in Hugging Face transformers 4.47 (issue 35350 there), where each token after the prompt
-/// is a forward call without positions of its own. With C = B entries, the token at e = max(N, C - 1) is the first that
+/// Positions of SinkCache in Hugging Face transformers 4.47 (issue 35350 there), where each token after the prompt is a
+/// forward call without positions of its own. With C = B entries, the token at e = max(N, C - 1) is the first that
 /// shifts the cache.
 ///   P(p) = p up to e, then C   position of p's query and key: the cache's length before its call. That is N at the
 ///                              first token after a longer prompt, since storing this token is what cuts the cache
@@ -75,8 +75,8 @@ void by_sink_cache(const AttendView& view, std::span<cache::AttendPlan> plans) {
 }  // namespace
 
 /// StreamingLLM (Xiao et al., 2023, "Efficient Streaming Language Models with Attention Sinks", section 3.2): the first
-/// tokens, which attention leans on whatever they say, and the most recent ones.
-///   sinks      first tokens that stay
+/// tokens, which get attention whatever their meaning, and the most recent ones.
+///   sinks      first tokens that are always kept
 ///   positions  effective positions: ranks in the cache, as the authors do, absolute: those in the text, or sinkcache:
 ///              those of a library's flawed implementation, for comparison
 ///   when       step: evicts at every decode step; prefill: only when the prompt has been read

@@ -22,7 +22,7 @@ Scores mean_of_layer(const LayerView& view, const attention::Observation& seen) 
   return out;
 }
 
-/// The lanes of a layer evict the same entries, so slot s is the same token in all of them.
+/// All lanes of a layer evict the same entries, so slot s is the same token in each of them.
 void keep_attended(const StepView& view) {
   const auto length = as_size(view.lanes.length(0));
   std::vector<float> mean(length);
@@ -37,8 +37,8 @@ void keep_attended(const StepView& view) {
 
 }  // namespace
 
-/// TOVA (Oren et al., 2024, "Transformers are Multi-State RNNs", section 3.2): the current query alone says what is
-/// kept, for all heads of a layer alike.
+/// TOVA (Oren et al., 2024, "Transformers are Multi-State RNNs", section 3.2): entries are ranked by the current
+/// query's attention, one ranking for all heads of a layer.
 ///   when  step: evicts at every decode step; prefill: only when the prompt has been read
 Preset tova() {
   return {

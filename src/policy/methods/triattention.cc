@@ -21,11 +21,11 @@ namespace winnow::policy::methods {
 
 namespace {
 
-/// What is kept in any case.
+/// Always kept entries.
 struct Ends {
   int sinks;
   int recent;
-  bool prompt;  ///< all of it where it takes half of the budget or less
+  bool prompt;  ///< keep the whole prompt if it takes half of the budget or less
 
   AlwaysKept of(int tokens, int budget) const {
     const bool stays = prompt && tokens <= budget / 2;
@@ -34,15 +34,15 @@ struct Ends {
   }
 };
 
-/// Where the queries stand that will read after position `now`: 1, 2, 4 … tokens later.
+/// Positions of future queries after position `now`: 1, 2, 4 … tokens later.
 std::vector<std::int64_t> positions_to_come(std::int64_t now, int future) {
   std::vector<std::int64_t> out;
   for (std::int64_t ahead = 1; ahead <= future; ahead *= 2) out.push_back(now + ahead);
   return out;
 }
 
-/// What a query head's queries to come are expected to find in a key: the product of their mean with the key, and the
-/// product of lengths by which queries differ from their mean.
+/// Expected score of a key for a query head's future queries: the product of their mean with the key, plus the product
+/// of lengths for their deviation from the mean.
 class ExpectedQuery {
  public:
   ExpectedQuery(const QueryStatistics& statistics, const Rope& rope, const MeanRotation& rotation)
@@ -70,7 +70,7 @@ class ExpectedQuery {
   std::vector<float> lengths_;       ///< [d / 2] of the last key
 };
 
-/// How the scores of a query head are distributed.
+/// Distribution of a query head's scores.
 struct Distribution {
   double count = 0;
   double sum = 0;
@@ -91,8 +91,8 @@ struct Distribution {
 /// Calls its argument with the number of each entry that may be evicted, and its rotated key.
 using ForEachKey = std::function<void(const std::function<void(int, std::span<const float>)>&)>;
 
-/// Of one KV head: the standard scores of its query heads, combined. What may not be evicted has 0. Scores are computed
-/// twice, so that none but the result is held.
+/// Combines the standardised scores of a KV head's query heads. Entries that may not be evicted have 0. Scores are
+/// computed twice, so that only the result is held in memory.
 void score(std::vector<ExpectedQuery>& group, const ForEachKey& for_each_key, Reduce reduce, std::span<float> out) {
   std::vector<Distribution> distributions(group.size());
   for_each_key([&](int, std::span<const float> key) {
@@ -181,12 +181,12 @@ Method build_triattention(const Options& options) {
 }  // namespace
 
 /// TriAttention (Mao et al., 2026, "TriAttention: Efficient Long Reasoning with Trigonometric KV Compression"): before
-/// RoPE a query head's queries lie around a centre. So the distance from a key, and its length, say what later queries
-/// will give to it. The centres are the session's calibration.
+/// RoPE, a query head's queries cluster around a centre. So the distance and length of a key predict the attention of
+/// later queries. The centres are in the session's calibration.
 ///   sinks   first tokens that are always kept
 ///   recent  last tokens that are always kept, at most half of the budget after the first ones
 ///   prompt  stay: a prompt that takes at most half of the budget is always kept; evict: it is ranked like the rest
-///   future  the farthest of the queries to come that are averaged over, which are 1, 2, 4 … tokens ahead
+///   future  greatest distance of the future queries over which scores are averaged: 1, 2, 4 … tokens ahead
 ///   gqa     how the scores of the query heads that share a KV head are combined
 ///   buffer  tokens after which a lane is brought back to its budget while decoding
 ///   when    step: evicts while decoding, too; prefill: only when the prompt has been read

@@ -11,24 +11,24 @@
 
 namespace winnow::policy {
 
-/// The parts of a method that a reading calls.
+/// Parts of a method that a reading calls.
 enum class Reading {
   whole,    ///< all
-  ranking,  ///< those that rank entries, where something is evicted: what is kept is known when all layers are ranked
-  keeping,  ///< the others: the entries have been ranked before
+  ranking,  ///< the ranking parts, if entries are evicted: they are kept or not when all layers are ranked
+  keeping,  ///< the other parts, after ranking
 };
 
-/// Requests of a method in a reading, by place; null where no part that is called looks.
+/// Requests of a method in a reading, by place; null if no part that is called needs it.
 std::vector<ObserverRequestPtr> requests_of(const Method& method, const Asking& asking, Reading reading);
 
-/// Requests of some methods in one layer of a prompt: equal ones once.
+/// Requests of some methods in one layer of a prompt, without duplicates.
 class LayerRequests {
  public:
-  /// `requests` [method][place], null where no part looks.
+  /// `requests`: [method][place], null if no part needs it.
   explicit LayerRequests(std::span<const std::vector<ObserverRequestPtr>> requests);
 
   std::span<const ObserverRequestPtr> different() const { return different_; }
-  /// The place of a method's request among the different ones, [place]; empty where no part looks.
+  /// [place]: index of a method's request in different(); empty if no part needs it.
   std::span<const std::optional<std::size_t>> of_method(std::size_t method) const { return places_[method]; }
 
  private:
@@ -38,7 +38,7 @@ class LayerRequests {
   std::vector<std::vector<std::optional<std::size_t>>> places_;
 };
 
-/// All that methods look at in one layer of a prompt: an observer for each different request.
+/// The observers of one layer of a prompt, one for each different request.
 class LayerObservers {
  public:
   /// `requests` outlives it.
@@ -46,15 +46,15 @@ class LayerObservers {
 
   void begin_layer(const ObservedLayer& layer);
   void end_layer(const EndedLayer& layer);
-  /// Adds the observers that look at the prompt itself.
+  /// Adds the observers of the prompt itself.
   void add_to(std::vector<Observer*>& out) const;
-  /// The one that looks at what is read again for an equal request. REQUIRES: a method has made it.
+  /// The observer of the replay that an equal request needs. REQUIRES: a method has made that request.
   Observer* of_replay(const ObserverRequest& request) const;
   Shown shown_to(std::size_t method) const;
 
  private:
   const LayerRequests& requests_;
-  std::vector<std::unique_ptr<Observer>> observers_;  ///< of different requests
+  std::vector<std::unique_ptr<Observer>> observers_;  ///< [request of different()]
 };
 
 }  // namespace winnow::policy

@@ -23,7 +23,7 @@ namespace {
 
 using attention::ObservedRows;
 
-/// Puts rows of f32 or of double together.
+/// Collects rows of f32 or double into one array.
 class ArrayOfRows {
  public:
   template <class Row>

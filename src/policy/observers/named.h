@@ -10,12 +10,12 @@
 #include "winnow/policy/method.h"
 #include "winnow/policy/options.h"
 
-/// Observers that are asked for by name and show arrays of numbers, for methods in other languages.
+/// Observers that are requested by name and return arrays, for methods in other languages.
 namespace winnow::policy {
 
-/// Numbers that an observer shows of a layer, row by row.
+/// An array that an observer returns for a layer, row by row.
 struct SeenArray {
-  std::string name;  ///< among those of its observer; empty where it is the only one
+  std::string name;  ///< among the arrays of its observer; empty if it is the only one
   std::vector<std::size_t> shape;
   std::vector<float> numbers;
 };
@@ -24,19 +24,19 @@ using SeenArrays = std::function<std::vector<SeenArray>(const LayerView&)>;
 struct NamedObserver {
   std::string name;
   std::vector<Option> options;
-  /// Adds it to what a method's ranking parts look at.
+  /// Adds the observer for a method's ranking parts.
   std::function<SeenArrays(Method&, const Options&)> add;
 };
 
-/// All of them.
+/// All named observers.
 const std::vector<NamedObserver>& named_observers();
 
-/// The name of an observer that has been added, and what it shows.
+/// Name of an added observer, and its arrays.
 struct AddedObserver {
   std::string name;
   SeenArrays arrays;
 };
-/// Adds the observer of a spec, such as `query_moments:first=4`. Throws UsageError for what is none.
+/// Adds the observer of a spec such as `query_moments:first=4`. Throws UsageError for an invalid one.
 AddedObserver add_named(Method& method, std::string_view spec);
 
 }  // namespace winnow::policy

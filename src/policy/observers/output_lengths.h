@@ -5,11 +5,11 @@
 
 namespace winnow::policy {
 
-/// How long what each query head's part of a layer's output projection makes of the values of its KV head is: lengths
-/// of W_o^(h) v, [H_q][n] each.
+/// Lengths of W_o^(h) v, the value of a KV head multiplied by each query head's part of the output projection,
+/// [H_q][n].
 struct OutputLengths {
-  Scores absolute;   ///< the sum of absolute values
-  Scores euclidean;  ///< the root of the sum of squares
+  Scores absolute;   ///< sum of absolute values
+  Scores euclidean;  ///< square root of the sum of squares
 };
 
 /// The output projections of a model's layers.
@@ -19,8 +19,8 @@ class OutputProjection {
   OutputProjection(const OutputProjection&) = delete;
   OutputProjection& operator=(const OutputProjection&) = delete;
   virtual ~OutputProjection() = default;
-  /// Fills `out` from the values in the scratch; where other layers read them, too, by this layer's own projection.
-  /// Throws MemoryError and Interrupted.
+  /// Fills `out` from the values in the scratch. If layers share values, this layer's own projection is used. Throws
+  /// MemoryError and Interrupted.
   virtual void lengths(int layer, const cache::LayerScratch& scratch, OutputLengths& out) const = 0;
 };
 

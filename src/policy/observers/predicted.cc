@@ -25,7 +25,7 @@ class Predicted : public ObserverOf<Scores> {
   }
 
   ObserverNeeds needs() const override { return {.inputs = true}; }
-  /// The rows that keys are made of are those of the layer that has the keys.
+  /// Keys are computed from the input of the layer that stores them.
   void begin_layer(const ObservedLayer& layer) override { has_keys_ = layer.number == layer.keys_of; }
   void see_inputs(const LayerInputs& inputs, Worker worker) override {
     for (int i = worker.index; has_keys_ && i < inputs.count; i += worker.count) {

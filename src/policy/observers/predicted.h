@@ -5,7 +5,7 @@
 
 namespace winnow::policy {
 
-/// Scores of each entry that the session's calibration predicts, [H_kv][n]. REQUIRES: Method::calibration is
+/// Scores that the session's calibration predicts for each entry, [H_kv][n]. REQUIRES: Method::calibration is
 /// predicted_scores().
 ObserverPart<Scores> observe_predictions();
 

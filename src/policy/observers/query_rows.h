@@ -10,8 +10,8 @@ namespace winnow::policy {
 
 inline constexpr const char* kQueryRows = "query rows";
 
-/// Some queries of a prompt as they are, with what attention gave for them. Of a prompt that comes after others there
-/// are none: its queries have read more than its keys.
+/// Some queries of a prompt with their attention outputs. Empty for a prompt that follows others: its queries have read
+/// more than its own keys.
 ObserverPart<attention::QueryRows> observe_rows(std::string text,
                                                 std::function<attention::ObservedRows(const LayerPrompt&)> which);
 

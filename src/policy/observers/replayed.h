@@ -10,8 +10,8 @@ namespace winnow::policy {
 
 inline constexpr const char* kReplay = "replay";
 
-/// Attention from passages that are read once more after the prompt. All layers read the same: `which` is asked with
-/// the prompt of the first one. Without passages nothing is read, and there is nothing to look at.
+/// Attention from passages that are replayed after the prompt. All layers replay the same passages: `which` is called
+/// with the prompt of the first layer. Without passages there is no replay and no result.
 ObserverPart<attention::Observation> observe_replay(std::string text,
                                                     std::function<Replay(const LayerPrompt&, int budget)> which);
 

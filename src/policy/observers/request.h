@@ -10,8 +10,8 @@
 
 namespace winnow::policy {
 
-/// A request for an observer T, which is made of a value T::Wanted. T says what it takes by bytes(wanted, layer), and
-/// may say by columns(wanted) what attention records for it.
+/// A request for an observer T that is constructed from a T::Wanted. T::bytes(wanted, layer) is its size;
+/// T::columns(wanted), if it exists, names the statistics that attention records for it.
 template <class T>
 class Request : public ObserverRequest {
  public:

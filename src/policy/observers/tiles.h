@@ -5,7 +5,7 @@
 
 namespace winnow::policy {
 
-/// Sums of the attention within tiles.
+/// Sums of attention within tiles.
 ObserverPart<attention::Observation> observe_tiles(const attention::Tiles& tiles);
 
 }  // namespace winnow::policy
