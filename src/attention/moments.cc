@@ -31,12 +31,12 @@ void QueryMoments::add(const float* q, std::span<const std::int32_t> positions, 
   for (int head = worker.index; head < heads_; head += worker.count) add_head(q, positions, back.data(), head);
 }
 
-/// Products are added in f32 over the rows of one call, a chunk, and in double over the calls.
+/// Products are summed in f32 over the rows of a call (a chunk), and in double over the calls.
 void QueryMoments::add_head(const float* q, std::span<const std::int32_t> positions, const float* back, int head) {
   const std::size_t dim = as_size(dim_);
   const std::size_t rows = positions.size();
   std::vector<float> row(dim);
-  std::vector<float> elements(dim * rows);  // [d][rows], 0 where a row is left out
+  std::vector<float> elements(dim * rows);  // [d][rows], 0 for skipped rows
   for (std::size_t r = 0; r < rows; ++r) {
     if (positions[r] < first_) continue;
     const float* const from = q + (r * as_size(heads_) + as_size(head)) * dim;

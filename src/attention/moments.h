@@ -11,17 +11,17 @@
 
 namespace winnow::attention {
 
-/// Mean and covariance of a layer's queries, for each query head, before RoPE: what a method knows of queries to come.
+/// Mean and covariance of a layer's queries before RoPE, for each query head, as an estimate of later queries.
 class QueryMoments {
  public:
-  /// Queries at positions below `first` are left out: those of the first tokens are unlike the others.
+  /// Skips queries at positions below `first`: those of the first tokens are unlike the others.
   QueryMoments(int query_heads, int head_dim, const Rope& rope, int first);
   static std::size_t bytes(int query_heads, int head_dim);
 
   /// Adds rows of rotated queries [rows][H_q][d]; each member of a team takes some heads.
   void add(const float* q, std::span<const std::int32_t> positions, Worker worker);
 
-  /// Mean over the rows, [d]; zeros without any.
+  /// Mean over the rows, [d]; zeros without rows.
   std::vector<double> mean(int head) const;
   /// Covariance, [d][d], divided by the number of rows.
   std::vector<double> covariance(int head) const;

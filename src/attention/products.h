@@ -9,18 +9,18 @@
 
 namespace winnow::attention {
 
-/// Rows that many others are multiplied with, laid out for it.
+/// Rows packed for products with many others.
 class PackedRows {
  public:
   /// `rows` [m][dim].
   PackedRows(std::span<const float> rows, int dim);
-  /// The same from `columns` [dim][count]: element c of row i is columns[c][i].
+  /// The same from the transposed matrix `columns` [dim][count].
   static PackedRows of_columns(std::span<const float> columns, int count);
 
   int count() const { return count_; }
-  /// Floats from one row of products to the next.
+  /// Floats between rows of products.
   int stride() const { return stride_; }
-  /// out[i][j] = left_i · row_j for `left` [n][dim], out [n][stride()]; sums in f32. What is beyond count() is 0.
+  /// out[i][j] = left_i · row_j for `left` [n][dim], out [n][stride()]; f32 sums; 0 beyond count().
   void multiply(std::span<const float> left, std::span<float> out) const;
 
  private:
@@ -32,12 +32,12 @@ class PackedRows {
   std::vector<float> columns_;  ///< [dim][stride]
 };
 
-/// Adds the query's product with each row, [rows.count]. REQUIRES: the rows are not quantized.
+/// Adds the dot products of the query with each row to `out` [rows.count]. REQUIRES: the rows are not quantized.
 void add_products(std::span<const float> query, const cache::Rows& rows, std::span<float> out);
 
-/// Cosine of each row with the query, [rows.count]; 0 where either has no length.
+/// Cosine similarity of each row and the query, [rows.count]; 0 if either is zero.
 void cosines(const cache::Rows& rows, std::span<const float> query, std::span<float> out);
-/// The same of each row whose gate is at least `least` in magnitude; of the others 0, or the cosine too.
+/// The same for rows with |gate| >= `least`. Other rows may get 0 or their cosine.
 void cosines_where(std::span<const float> gates, float least, const cache::Rows& rows, std::span<const float> query,
                    std::span<float> out);
 

@@ -10,7 +10,7 @@ namespace winnow::attention {
 void merge(PartialState& into, const PartialState& other) {
   constexpr float kNothing = -std::numeric_limits<float>::infinity();
   const float m = std::max(into.m, other.m);
-  if (m == kNothing) return;  // neither has seen anything
+  if (m == kNothing) return;  // neither has seen a key
   const float keep = std::exp(into.m - m);
   const float add = std::exp(other.m - m);
   into.m = m;

@@ -11,7 +11,7 @@ namespace winnow::attention {
 
 namespace {
 
-constexpr int kRowsTogether = 64;  // whose logits stay in the cache
+constexpr int kRowsTogether = 64;  // rows with logits in the cache
 
 std::size_t kept_queries(const Tiles& tiles, int tokens) { return as_size(std::min(tiles.length, tokens)); }
 
@@ -29,7 +29,7 @@ std::size_t TileAttention::bytes(const Shape& shape, const Tiles& tiles, int tok
 }
 
 void TileAttention::add(const float* q, const cache::LayerScratch& scratch, int first, int rows, Worker worker) {
-  // Neighbours, which are mostly of one KV head, whose keys are packed once for all of them.
+  // Neighbouring heads, mostly of one KV head, whose keys are packed once for all of them.
   const Heads heads{part(heads_, worker.index, worker.count), part(heads_, worker.index + 1, worker.count)};
   const Chunk chunk{q, first, first + rows};
   const int come = std::min(chunk.end, end());
@@ -82,7 +82,7 @@ void TileAttention::add_rows(const Chunk& chunk, const PackedRows& keys, int hea
       cpu::add_softmax({row, as_size(keys.count())}, zeros, sums);
     }
   }
-  // A query of zeros gives the same to all.
+  // A query of zeros attends equally to all.
   for (int j = 0; j < keys.count(); ++j) sums[j] += static_cast<float>(zeros) / static_cast<float>(tiles_.length);
 }
 

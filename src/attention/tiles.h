@@ -11,16 +11,16 @@
 
 namespace winnow::attention {
 
-/// Attention within tiles, chunk by chunk as a prompt passes through a layer: a tile is computed when
-/// its last token has come; until then its queries are kept.
+/// Attention within tiles, chunk by chunk while a prompt passes through a layer. A tile is computed when its last token
+/// arrives; until then its queries are kept.
 class TileAttention {
  public:
-  /// Adds to `observation`, which outlives it.
+  /// Adds to `observation`, which must outlive this object.
   TileAttention(Observation& observation, const Tiles& tiles, int head_dim);
-  /// Bytes of a prompt of so many tokens in a layer of this shape.
+  /// Bytes for a prompt of so many tokens in a layer of this shape.
   static std::size_t bytes(const Shape& shape, const Tiles& tiles, int tokens);
 
-  /// Rows [first, first + rows) of the scratch have come, with queries [rows][H_q][d]: in this order, from row 0 on.
+  /// Adds rows [first, first + rows) of the scratch, with queries [rows][H_q][d]. Rows arrive in order, from row 0 on.
   /// Each member of a team takes some heads.
   void add(const float* q, const cache::LayerScratch& scratch, int first, int rows, Worker worker);
 
@@ -30,7 +30,7 @@ class TileAttention {
     int begin;
     int end;
   };
-  /// What has come.
+  /// The rows that have arrived.
   struct Chunk {
     const float* q;
     int first;
@@ -47,11 +47,11 @@ class TileAttention {
   void add_rows(const Chunk& chunk, const PackedRows& keys, int head, const Tile& tile);
   /// The first token after all tiles.
   int end() const { return observation_.size() - tiles_.after; }
-  /// The tile that a token is in, or the first one after it; empty after the last.
+  /// The tile of a token, or the first one after it; empty after the last one.
   Tile tile_of(int token) const;
   Tile next(const Tile& tile) const { return tile_of(tile.begin + tiles_.length); }
   const float* query(const Chunk& chunk, int head, int token, const Tile& tile) const;
-  /// Where a query of a tile is kept.
+  /// Index of a tile's query in queries_.
   std::ptrdiff_t place(int head, int in_tile) const {
     return (static_cast<std::ptrdiff_t>(in_tile) * heads_ + head) * dim_;
   }
@@ -60,7 +60,7 @@ class TileAttention {
   Tiles tiles_;
   int heads_;
   int dim_;
-  CountedVector<float> queries_;  ///< [length of a tile][H_q][d] of the tile that is not whole yet
+  CountedVector<float> queries_;  ///< [tile length][H_q][d] of the incomplete tile
 };
 
 }  // namespace winnow::attention

@@ -13,7 +13,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "benchmark/roofline.cc"
 #include <hwy/foreach_target.h>
-// After foreach_target.h, which defines the target that this pass compiles for.
+// Must follow foreach_target.h, which selects the target of each compilation.
 #include <hwy/highway.h>
 
 #if HWY_ARCH_X86_64

@@ -29,11 +29,11 @@ class Summaries {
   void allocate(std::span<const int> blocks);
   /// Ensures that there are summaries of so many blocks of each head, [H_kv]; new ones are zeros. Throws MemoryError.
   void reserve(std::span<const int> blocks);
-  /// Encodes the summary of a block, [LaneShape::summary_size].
+  /// Encodes a block's summary, [LaneShape::summary_size].
   void set(int head, int block, std::span<const float> values);
-  /// Those of blocks [block, end) that lie together, from the first on: at least one.
+  /// The summaries of blocks [block, end) that are contiguous with the first one, at least that one.
   Rows rows(int head, int block, int end) const;
-  /// One summary as it is encoded, [summary_bytes()].
+  /// An encoded summary, [summary_bytes()].
   std::span<std::byte> bytes(int head, int block);
   std::span<const std::byte> bytes(int head, int block) const;
 

@@ -8,8 +8,7 @@
 
 namespace winnow::attention::cpu {
 
-/// While one is alive the thread's tiles are configured for the functions that multiply by them; for products of f32,
-/// and on machines without AMX, nothing is done.
+/// Configures the thread's AMX tiles during its lifetime. Does nothing for f32, and on machines without AMX.
 class AmxScope {
  public:
   explicit AmxScope(ComputeType compute_type);

@@ -5,8 +5,8 @@
 
 #include <cstdint>
 
-// Vectors of these files by intrinsics, not through Highway, of which this version converts no two vectors to bf16,
-// multiplies none and scales by no power of 2.
+// These files use intrinsics: this version of Highway cannot convert two vectors to bf16, multiply bf16, or scale by
+// powers of 2.
 #if HWY_ARCH_X86_64
 
 #include <immintrin.h>
@@ -15,17 +15,17 @@
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"  // the intrinsics' own undefined vectors
 #endif
 
-/// What their functions are compiled for, whatever the rest is.
+/// Target of the functions in these files, whatever the build's target.
 #define WINNOW_AVX512_BF16 "avx2,fma,f16c,avx512f,avx512vl,avx512bw,avx512dq,avx512bf16"
 
 HWY_PUSH_ATTRIBUTES(WINNOW_AVX512_BF16)
 
 namespace winnow::attention::cpu {
 
-/// f32 of a vector.
+/// f32 elements of a vector.
 inline constexpr int kVector = 16;
 
-/// Of each element of `even` and `odd` a pair of bf16, rounded to nearest.
+/// Pairs of bf16, rounded to nearest, from the elements of `even` and `odd`.
 HWY_INLINE __m512i pairs_of(__m512 even, __m512 odd) {
   alignas(64) static constexpr std::uint16_t kOrder[32] = {0,  16, 1,  17, 2,  18, 3,  19, 4,  20, 5,
                                                            21, 6,  22, 7,  23, 8,  24, 9,  25, 10, 26,

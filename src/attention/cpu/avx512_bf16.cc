@@ -15,14 +15,14 @@ namespace winnow::attention::cpu {
 
 namespace {
 
-/// Rows whose sums are in registers at a time: 16 of 32, which hides the latency of products, and each pair is read for
-/// many.
+/// Rows with sums in registers: 16 of 32 registers, which hides the latency of products, and reuses each pair for
+/// several rows.
 constexpr int kRows = 8;
 constexpr int kVectors = kStrip / kVector;
 
 template <Start kStart>
 void multiply_rows(const std::uint32_t* left, const std::uint32_t* right, int pairs, float* sums) {
-  __m512 sum[kRows][kVectors];  // in registers: see logits-inl.h
+  __m512 sum[kRows][kVectors];  // kept in registers: see logits-inl.h
   HWY_UNROLL(kRows)
   for (int m = 0; m < kRows; ++m) {
     for (int v = 0; v < kVectors; ++v) {

@@ -24,7 +24,7 @@ namespace {
 
 constexpr int kKeys = tile_keys(ComputeType::bf16);
 
-/// What a step works on.
+/// Work space of a step.
 struct Work {
   std::uint16_t* keys;     ///< [kKeys][width]
   std::uint16_t* values;   ///< [width][kKeys]
@@ -33,9 +33,9 @@ struct Work {
   std::uint32_t* p;        ///< [kKeys / 2][strip] pairs
 };
 
-/// 2^x for x <= 126, relative error below 2^-13: a sixteenth of what rounding to bf16 costs. 2^0 = 1; 2^-infinity = 0.
-/// With the fraction f of x, 2^f is 1 + f times a minimax polynomial of degree 2; two instructions do what is left of
-/// Highway's kind.
+/// 2^x for x <= 126, relative error below 2^-13, a sixteenth of the error of rounding to bf16. 2^0 = 1; 2^-infinity =
+/// 0. With the fraction f of x, 2^f is 1 + f times a minimax polynomial of degree 2; two instructions do the rest of
+/// Highway's exp.
 HWY_INLINE __m512 exp2_of(__m512 x) {
   constexpr int kAboveFloor = _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC;
   const __m512 f = _mm512_reduce_ps(x, kAboveFloor);
@@ -46,8 +46,8 @@ HWY_INLINE __m512 exp2_of(__m512 x) {
   return _mm512_scalef_ps(p, x);
 }
 
-/// How far a logit may rise above what the exponentials of its query are relative to, in powers of 2, before that rises
-/// too and what was summed before has to be scaled. Bf16 and f32 reach much further.
+/// How far a logit may exceed the base of its query's exponentials, in powers of 2, before the base is raised and
+/// earlier sums are scaled. The ranges of bf16 and f32 are much larger.
 constexpr float kSlack = 8;
 
 /// 16 queries of a strip in one step.
@@ -58,8 +58,8 @@ struct StripPart {
   int width;
   float* base;
   float* sum;
-  __m512i end = {};    ///< of the step's keys that a query sees
-  __m512i first = {};  ///< one of them, where some query does not see the step's first ones
+  __m512i end = {};    ///< end of the step's keys that a query sees
+  __m512i first = {};  ///< first of them, if some query does not see the step's first keys
 };
 
 template <Hidden kHidden>
@@ -86,8 +86,8 @@ HWY_INLINE __m512 largest(const StripPart& l) {
   return _mm512_max_ps(_mm512_max_ps(top[0], top[1]), _mm512_max_ps(top[2], top[3]));
 }
 
-/// What the exponentials are relative to; raises it, and scales what was summed, where this step's logits are too large
-/// for it.
+/// Returns the base of the exponentials. Raises it, and scales earlier sums, if this step's logits are too large for
+/// it.
 HWY_INLINE __m512 raised_base(const StripPart& l, __m512 top) {
   const __m512 old = _mm512_loadu_ps(l.base);
   const __mmask16 rises = _mm512_cmp_ps_mask(top, _mm512_add_ps(old, _mm512_set1_ps(kSlack)), _CMP_GT_OQ);
@@ -113,7 +113,7 @@ template <Hidden kHidden>
 HWY_INLINE void soften(const StripPart& l) {
   const __m512 nothing = _mm512_set1_ps(-std::numeric_limits<float>::infinity());
   __m512 base = raised_base(l, largest<kHidden>(l));
-  // Where nothing was seen yet, -inf - -inf must not become NaN.
+  // Before any key has been seen, -inf - -inf must not become NaN.
   base = _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(base, nothing, _CMP_NEQ_OQ), base);
   __m512 sums[2] = {_mm512_loadu_ps(l.sum), _mm512_setzero_ps()};
   for (int key = 0; key < kKeys; key += 4) {
@@ -127,14 +127,12 @@ HWY_INLINE void soften(const StripPart& l) {
   _mm512_storeu_ps(l.sum, _mm512_add_ps(sums[0], sums[1]));
 }
 
-// Steps.
-
 void multiply(const StripProduct& product, Start start) {
   static const auto kBest = has_amx_bf16() ? multiply_by_tiles : multiply_by_vectors;
   kBest(product, start);
 }
 
-/// The first and the last keys that a strip's queries see: the least and the most of each.
+/// Least and greatest first and last keys that a strip's queries see.
 struct Limits {
   float least_first = 0;
   float most_first = 0;
@@ -149,7 +147,7 @@ Limits limits_of(const Block& b, int query) {
   return {*first, *last, *least, *most};
 }
 
-/// Where a key stands in a step that begins at `first`.
+/// Index of a key in a step that begins at `first`.
 HWY_INLINE __m512i place_in_step(const float* keys, int first) {
   return _mm512_cvtps_epi32(_mm512_sub_ps(_mm512_loadu_ps(keys), _mm512_set1_ps(static_cast<float>(first))));
 }
@@ -180,7 +178,7 @@ void fold_strip(const Block& b, int first, int query, const Limits& limits, cons
   multiply({w.values, w.p, b.o_strips + at, b.width, kKeys}, Start::from_memory);
 }
 
-/// What is retained is written to where it stays, and the product with the values reads it there.
+/// Retained probabilities are written to their final place, and the product with the values reads them there.
 void run_strip(const Block& b, int first, int query, Work w) {
   const int tile = first / kKeys;
   const Limits limits = limits_of(b, query);
@@ -194,7 +192,7 @@ void run_strip(const Block& b, int first, int query, Work w) {
   if (b.retains(tile)) std::copy_n(b.base + query, kStrip, b.weight_of(tile) + query);
 }
 
-/// Cuts the work space to pieces and returns its size, for which alone `memory` may be null.
+/// Divides the work space and returns its size; for the size alone `memory` may be null.
 std::size_t cut(int width, int queries, std::byte* memory, Work& w) {
   std::size_t bytes = 0;
   const auto take = [&]<class T>(T*& piece, int rows, int columns) {

@@ -7,12 +7,12 @@
 
 namespace winnow::attention::cpu {
 
-/// Bytes of work space that run_tiles_bf16() needs beside what every block has.
+/// Bytes of work space of run_tiles_bf16(), beside that of every block.
 std::size_t bf16_bytes(int width, int queries);
 
-/// Products of bf16 by the best instructions that the machine has: takes q_strips to o_strips, base and sum, and
-/// retains probabilities as pairs of bf16. REQUIRES: an AmxScope, multiplies_bf16(), strip = kStrip, width a multiple
-/// of kDepth.
+/// Products of bf16 with the machine's best instructions. Reads q_strips; updates o_strips, base and sum; retains
+/// probabilities as pairs of bf16. REQUIRES: an AmxScope, multiplies_bf16(), strip = kStrip, width a multiple of
+/// kDepth.
 void run_tiles_bf16(const Block& block);
 
 }  // namespace winnow::attention::cpu

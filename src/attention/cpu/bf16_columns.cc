@@ -20,10 +20,11 @@ namespace winnow::attention::cpu {
 namespace {
 
 constexpr int kKeys = tile_keys(ComputeType::bf16);
-/// Keys whose sums are in registers at a time, a vector of queries for each: half of all registers.
+/// Keys with sums in registers, a vector of queries for each: half of all registers.
 constexpr int kTogether = kVector;
 
-/// The queries of one head in whole vectors: the first and the last may have queries of other heads, which weigh 0.
+/// Queries of one head in whole vectors. The first and the last vector may include queries of other heads, with weight
+/// 0.
 class HeadQueries {
  public:
   HeadQueries(const Block& b, int head)
@@ -31,7 +32,7 @@ class HeadQueries {
 
   int begin() const { return first_ / kVector * kVector; }
   int end() const { return end_; }
-  /// REQUIRES: `query` is begin() or whole vectors after it, and before end().
+  /// REQUIRES: `query` is whole vectors after begin(), and before end().
   __m512 weight(int query) const { return _mm512_loadu_ps(weights_.data() + (query - begin())); }
 
   void weigh(const float* of_tile, const float* mask) {
@@ -45,13 +46,13 @@ class HeadQueries {
   std::vector<float> weights_;
 };
 
-/// Quarters of a, two by two, then those of b.
+/// Adds quarters of a in pairs, then those of b.
 HWY_INLINE __m512 add_quarters(__m512 a, __m512 b) {
   return _mm512_add_ps(_mm512_shuffle_f32x4(a, b, 0x88), _mm512_shuffle_f32x4(a, b, 0xdd));
 }
 
-/// Element i is the sum of the elements of x[i]: each step makes one vector of two, with half as many summands of each
-/// sum. Overwrites x.
+/// Element i is the sum of the elements of x[i]. Each step makes one vector of two, and halves the summands per sum.
+/// Overwrites x.
 HWY_INLINE __m512 sums_of_vectors(__m512 (&x)[kVector]) {
   HWY_UNROLL(8)
   for (int i = 0; i < 8; ++i)
@@ -65,7 +66,7 @@ HWY_INLINE __m512 sums_of_vectors(__m512 (&x)[kVector]) {
   return add_quarters(add_quarters(x[0], x[1]), add_quarters(x[2], x[3]));
 }
 
-/// Sums of kTogether keys, from `key` of a tile on, over the queries of a head.
+/// Sums over the queries of a head, for kTogether keys from `key` of a tile on.
 HWY_INLINE __m512 sums_of_keys(const Retained& p, int key, const HeadQueries& head) {
   const __m512i upper_half = _mm512_set1_epi32(static_cast<int>(0xffff0000U));
   __m512 sums[kTogether];  // in registers: see logits-inl.h
@@ -86,7 +87,7 @@ HWY_INLINE __m512 sums_of_keys(const Retained& p, int key, const HeadQueries& he
   return sums_of_vectors(sums);
 }
 
-/// Sums [kKeys] of a tile's keys over the queries of a head.
+/// Sums [kKeys] over the queries of a head, for a tile's keys.
 void sum_tile(const Retained& p, const HeadQueries& head, float* sums) {
   for (int key = 0; key < kKeys; key += kTogether) _mm512_storeu_ps(sums + key, sums_of_keys(p, key, head));
 }
@@ -97,8 +98,8 @@ void add_sums_bf16(const Block& b, const float* mask, KeyRange keys, const Recor
   std::vector<HeadQueries> heads;
   for (int h = 0; h < b.group; ++h) heads.emplace_back(b, h);
   float sums[kKeys];
-  // From the back: the last tiles, written just now, are still in the second-level cache, and the first ones will be
-  // when the next block writes them. Heads within tiles, as the memory lies.
+  // In reverse: the last tiles, just written, are still in the L2 cache, and the first ones will be when the next block
+  // writes them. Heads within tiles, in memory order.
   for (int tile = (keys.end - 1) / kKeys; tile >= keys.begin / kKeys; --tile) {
     const int begin = std::max(keys.begin, tile * kKeys);
     const int end = std::min(keys.end, (tile + 1) * kKeys);

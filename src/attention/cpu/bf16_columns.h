@@ -5,8 +5,8 @@
 
 namespace winnow::attention::cpu {
 
-/// Adds each key's probabilities times `mask` [tokens] over the tokens of each head, for the retained keys of the
-/// range. REQUIRES: multiplies_bf16(), and a block that run_tiles_bf16() went through.
+/// Adds to each retained key of the range its probabilities times `mask` [tokens], summed over the tokens of each head.
+/// REQUIRES: multiplies_bf16(), and run_tiles_bf16() of the block.
 void add_sums_bf16(const Block& block, const float* mask, KeyRange keys, const Record& record);
 
 }  // namespace winnow::attention::cpu

@@ -18,7 +18,7 @@ namespace {
 
 constexpr int kKeys = tile_keys(ComputeType::bf16);
 
-/// Up to 16 stored elements as f32, zeros beyond.
+/// Loads up to 16 stored elements as f32, padded with zeros.
 template <ElementType kType>
 HWY_INLINE __m512 load_row(const std::byte* row, int first, __mmask16 some) {
   if constexpr (kType == ElementType::f32) {
@@ -30,7 +30,7 @@ HWY_INLINE __m512 load_row(const std::byte* row, int first, __mmask16 some) {
   }
 }
 
-/// The columns of 16 rows of 16.
+/// Transposes 16 rows of 16.
 HWY_INLINE void transpose(__m512i (&x)[kVector]) {
   __m512i y[kVector];
   for (int i = 0; i < kVector; i += 2) {
@@ -72,7 +72,7 @@ void pack_keys(const cache::Rows& rows, int first, int count, int width, std::ui
               std::uint16_t{0});
 }
 
-/// Elements [i, i + 16) of a row, zeros where there is nothing.
+/// Elements [i, i + 16) of a row; zeros beyond the rows and their elements.
 template <ElementType kType>
 HWY_INLINE __m512 load_if(const cache::Rows& rows, int row, int end, int i) {
   return row < end ? load_row<kType>(rows.row(row), i, first_of_16(rows.dim - i)) : _mm512_setzero_ps();

@@ -7,11 +7,11 @@
 
 namespace winnow::attention::cpu {
 
-/// Keys [first, first + count) rounded to `keys` [tile_keys][width], and their values, transposed, to `values`
-/// [width][tile_keys]; zeros where there is nothing. REQUIRES: multiplies_bf16(), as below.
+/// Rounds keys [first, first + count) to `keys` [tile_keys][width], and their values, transposed, to `values`
+/// [width][tile_keys], both padded with zeros. REQUIRES: multiplies_bf16(), as below.
 void pack_rows(const Block& block, int first, int count, std::uint16_t* keys, std::uint16_t* values);
 
-/// q_strips rounded to [strips][width / 2][kStrip] pairs.
+/// Rounds q_strips to [strips][width / 2][kStrip] pairs.
 void pack_queries(const Block& block, std::uint32_t* out);
 
 }  // namespace winnow::attention::cpu

@@ -7,24 +7,24 @@
 
 namespace winnow::attention::cpu {
 
-/// Queries whose logits are computed together: with the keys and values of a step they stay in the nearest caches.
+/// Queries whose logits are computed together: with the keys and values of a step, they fit into the nearest caches.
 inline constexpr int kStrip = 32;
-/// What head dimensions are padded to: the depth of one product of AMX's tiles.
+/// Padding of head dimensions: the depth of an AMX tile product.
 inline constexpr int kDepth = 32;
 
-/// A product of bf16 factors for one strip, its sums in f32.
+/// A product of bf16 factors for one strip, with f32 sums.
 struct StripProduct {
   const std::uint16_t* left = nullptr;   ///< [rows][depth]
-  const std::uint32_t* right = nullptr;  ///< [depth / 2][kStrip] pairs, of the even row the lower half
+  const std::uint32_t* right = nullptr;  ///< [depth / 2][kStrip] pairs, the even row in the lower half
   float* sums = nullptr;                 ///< [rows][kStrip]
   int rows = 0;                          ///< a multiple of 32
   int depth = 0;                         ///< a multiple of kDepth
 };
 
-/// By AMX's tiles. REQUIRES: an AmxScope, has_amx_bf16().
+/// Multiplies by AMX tiles. REQUIRES: an AmxScope, has_amx_bf16().
 void multiply_by_tiles(const StripProduct& product, Start start);
 
-/// By AVX-512's vectors. REQUIRES: multiplies_bf16().
+/// Multiplies by AVX-512 vectors. REQUIRES: multiplies_bf16().
 void multiply_by_vectors(const StripProduct& product, Start start);
 
 }  // namespace winnow::attention::cpu

@@ -25,7 +25,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 constexpr float kNothing = -std::numeric_limits<float>::infinity();
 
-/// Writes the queries to strips and sets the softmax to "nothing seen but the sink", whose value is 0.
+/// Writes the queries to strips and initialises the softmax with only the sink, whose value is 0.
 void begin_block(const Block& b) {
   const float scale = b.query_scale();
   std::fill_n(b.q_strips, static_cast<std::ptrdiff_t>(b.width) * b.queries, 0.0F);
@@ -46,7 +46,7 @@ void begin_block(const Block& b) {
   }
 }
 
-/// Sets which of the keys each query sees.
+/// Sets the range of keys that each query sees.
 void set_limits(const Block& b) {
   std::fill_n(b.limit, b.queries, static_cast<float>(b.leading[0] - 1));
   if (b.from != nullptr) std::fill_n(b.first, b.queries, static_cast<float>(b.from[0]));
@@ -65,7 +65,7 @@ void fold_tiles(const Block& b) {
   }
 }
 
-/// Adds one key more to what one query has seen.
+/// Adds a key and its value to a query's softmax.
 void fold_row(const Block& b, int query, const float* HWY_RESTRICT key, const float* HWY_RESTRICT value) {
   const float* const q = b.q_strips + b.first_of(query);
   float s = 0;
@@ -84,7 +84,7 @@ void fold_row(const Block& b, int query, const float* HWY_RESTRICT key, const fl
   }
 }
 
-/// Folds the rows that single tokens see beside the leading ones.
+/// Adds the rows that single tokens see beside the leading ones.
 void fold_own(const Block& b) {
   for (int t = 0; t < b.tokens; ++t) {
     if (b.own[t] < 0) continue;
@@ -96,7 +96,7 @@ void fold_own(const Block& b) {
   }
 }
 
-/// Logarithms of the sums, to base e.
+/// Natural logarithms of the sums.
 void write_logsums(const Block& b) {
   for (int g = 0; g < b.group; ++g) {
     for (int t = 0; t < b.tokens; ++t) {
@@ -107,7 +107,7 @@ void write_logsums(const Block& b) {
   }
 }
 
-/// Divides by the sums and writes the strips back as rows.
+/// Divides by the sums and writes the strips to `out`.
 void end_block(const Block& b) {
   if (b.logsum != nullptr) write_logsums(b);
   for (int query = 0; query < b.queries; ++query) b.sum[query] = b.sum[query] > 0 ? 1.0F / b.sum[query] : 0.0F;
@@ -122,8 +122,8 @@ void end_block(const Block& b) {
   }
 }
 
-/// Retained tiles are relative to the maximum of their time. Replaces it by the factor which brings them to the final
-/// one and divides by the sum.
+/// Retained tiles are relative to the base at their time. Sets the factors that rescale them to the final base and
+/// divide by the sum.
 void weigh_retained(const Block& b) {
   const D d;
   const int step = static_cast<int>(hn::Lanes(d));

@@ -12,34 +12,34 @@
 
 namespace winnow::attention::cpu {
 
-/// Keys that pass through a block together. A tile of f32 keys and one of values fit the first-level cache at d = 64;
-/// half as many of bf16 would read and write o_strips twice as often.
+/// Keys that a block processes together. A tile of f32 keys and one of values fit into the L1 cache at d = 64; tiles of
+/// half as many bf16 keys would read and write o_strips twice as often.
 constexpr int tile_keys(ComputeType compute_type) { return compute_type == ComputeType::f32 ? 64 : 128; }
-/// Rows of the register tile of f32: head dimensions and key counts are padded to it with zeros.
+/// Rows of the f32 register tile: head dimensions and key counts are padded to it with zeros.
 inline constexpr int kRegisterRows = 8;
-/// Queries of a block of f32 are padded to a multiple of this many: the widest vector of any target.
+/// Queries of an f32 block are padded to a multiple of this: the widest vector of any target.
 inline constexpr int kQueryPadding = 16;
 
-/// Which keys of a tile some query does not see.
+/// Keys of a tile that are hidden from some query.
 enum class Hidden : std::uint8_t { none, last, first_and_last };
 
-/// What the sums of a product begin with.
+/// Initial value of a product's sums.
 enum class Start : std::uint8_t { from_zero, from_memory };
 
 constexpr int padded(int n, int to) { return (n + to - 1) / to * to; }
 
-/// Probabilities of the queries of consecutive tiles, as the products left them: of each tile [queries /
-/// strip][rows][strip], where a row is a key in f32 or a pair of keys in bf16.
+/// Probabilities of the queries of consecutive tiles, as the products left them: for each tile [queries /
+/// strip][rows][strip], where a row is a key in f32, or a pair of keys in bf16.
 struct Retained {
   ComputeType compute_type = ComputeType::f32;
   float* floats = nullptr;
   int queries = 0;
   int strip = 0;
 
-  /// Keys of a row.
+  /// Keys per row.
   constexpr int row_keys() const { return compute_type == ComputeType::f32 ? 1 : 2; }
   constexpr int tile_rows() const { return tile_keys(compute_type) / row_keys(); }
-  /// Where a query's probability of a key is, with that of the key's neighbour in its row.
+  /// Address of a query's probability of a key, and of the other key in its row.
   float* row(int key, int query) const {
     const std::ptrdiff_t rows = tile_rows();
     const int tile = key / tile_keys(compute_type);
@@ -55,62 +55,63 @@ struct Retained {
   }
 };
 
-/// Some consecutive tokens in the G heads that share a KV head, and all keys that they see: the leading rows, and maybe
-/// one more row for each token. Each token has a query in each head: number head in group * tokens + token. Everything
-/// is laid out with the queries along the vector. So neither keys nor values need to be transposed, and softmax needs
-/// no sums within a vector.
+/// Consecutive tokens in the G heads that share a KV head, and all keys that they see: the leading rows, and at most
+/// one more row for each token. Each token has a query in each head, with the index head * tokens + token. Queries are
+/// laid out along the vector, so neither keys nor values need to be transposed, and softmax needs no sums within a
+/// vector.
 struct Block {
-  const float* q = nullptr;  ///< first token, first head of the group; [tokens][token_stride], heads d apart
+  const float* q = nullptr;  ///< [tokens][token_stride], from the first token and first head of the group; heads are d
+                             ///< apart
   float* out = nullptr;      ///< the same shape
   int token_stride = 0;      ///< floats
   int tokens = 0;
   int group = 0;
   int head_dim = 0;
   float scale = 0;
-  float cap = 0;                          ///< of logits; 0: none
-  const float* sink_logits = nullptr;     ///< of the group's heads; null: none
-  int first_key = 0;                      ///< of a prompt: the place of token 0, which observers know it by
+  float cap = 0;                          ///< soft cap of logits; 0: none
+  const float* sink_logits = nullptr;     ///< [group]; null: none
+  int first_key = 0;                      ///< position in the prompt of token 0, for observers
   const std::int32_t* leading = nullptr;  ///< [tokens] token t sees keys before leading[t]; ascending
-  const std::int32_t* own = nullptr;      ///< [tokens] and this one; negative: none. Null: none for all
-  const std::int32_t* from = nullptr;     ///< [tokens] of the leading keys those from this one on; ascending. Null: all
-  float* logsum = nullptr;                ///< first token, first head: [tokens][logsum_stride]; may be null
+  const std::int32_t* own = nullptr;      ///< [tokens] also sees this key; negative: none. Null: none for all
+  const std::int32_t* from = nullptr;     ///< [tokens] sees leading keys from this one on; ascending. Null: all
+  float* logsum = nullptr;                ///< [tokens][logsum_stride], from the first token and first head; may be null
   int logsum_stride = 0;
-  const float* row_scales = nullptr;  ///< [tokens] for observations with a RowScale; null: there are none
+  const float* row_scales = nullptr;  ///< [tokens] for observations with a RowScale; null: none
   cache::Rows keys;
   cache::Rows values;
   ComputeType compute_type = ComputeType::f32;
   // Work space of one thread.
   int width = 0;    ///< padded d
   int queries = 0;  ///< padded group * tokens
-  int strip = 0;    ///< queries that lie together; divides their number
+  int strip = 0;    ///< contiguous queries; divides `queries`
   float* q_strips =
       nullptr;  ///< [queries / strip][width][strip] scaled so that logits are powers of 2 or, with a cap, in its units
   float* o_strips = nullptr;  ///< [queries / strip][width][strip]
-  float* base = nullptr;   ///< [queries] what exponentials are relative to: about the largest logit, in units of ln 2
-  float* sum = nullptr;    ///< [queries] of exponentials; when the block has run, 1 over it
-  float* limit = nullptr;  ///< [queries] last leading key that a query sees
-  float* first = nullptr;  ///< [queries] first one; REQUIRES: set where `from` is
-  float* tile = nullptr;   ///< f32 [keys of a tile][width]
+  float* base = nullptr;      ///< [queries] reference of the exponentials: about the largest logit, in units of ln 2
+  float* sum = nullptr;       ///< [queries] sum of exponentials; its inverse after the block has run
+  float* limit = nullptr;     ///< [queries] last visible leading key
+  float* first = nullptr;     ///< [queries] first visible leading key; REQUIRES: set if `from` is
+  float* tile = nullptr;      ///< f32 [keys of a tile][width]
   std::byte* work = nullptr;  ///< work_bytes()
   // Tiles [first_retained, end_retained) of probabilities are retained.
   int first_retained = 0;
   int end_retained = 0;
   float* retained = nullptr;  ///< [retained_tiles()] of Retained
-  /// The same queries, with the same work space, over keys that come before these; null: there are none.
+  /// The same queries, with the same work space, over the keys of the past; null: none.
   const Block* past = nullptr;
   float* tile_weight = nullptr;  ///< [retained_tiles()][queries]
 
-  /// What queries are multiplied by.
+  /// Factor of the queries.
   float query_scale() const { return cap > 0 ? scale / cap : scale * std::numbers::log2e_v<float>; }
-  /// The cap of logits that are powers of 2.
+  /// The cap for logits in units of ln 2.
   float cap_of_powers() const { return cap * std::numbers::log2e_v<float>; }
-  /// Element 0 of a query in q_strips and o_strips; the next is a strip further.
+  /// Index of a query's element 0 in q_strips and o_strips; its elements are `strip` apart.
   std::ptrdiff_t first_of(int query) const {
     return static_cast<std::ptrdiff_t>(query / strip) * strip * width + query % strip;
   }
   int visible_keys() const { return leading[tokens - 1]; }
   int tiles() const { return padded(visible_keys(), tile_keys(compute_type)) / tile_keys(compute_type); }
-  /// The first one that a token sees some of, or that is retained.
+  /// The first tile that is seen by a token, or retained.
   int first_tile() const {
     const int seen = from == nullptr ? 0 : from[0] / tile_keys(compute_type);
     return retained_tiles() > 0 ? std::min(seen, first_retained) : seen;
@@ -131,8 +132,8 @@ struct Block {
 /// Bytes of Block::work. REQUIRES: compute_type, width and queries are set.
 std::size_t work_bytes(const Block& block);
 
-/// Computes `out`. The probability A[query, key] of a retained tile is then tile_of(tile).at(key, query) *
-/// weight_of(tile)[query] (0 where the mask is).
+/// Computes `out`. Afterwards the probability A[query, key] of a retained tile is tile_of(tile).at(key, query) *
+/// weight_of(tile)[query], and 0 for hidden keys.
 void run_block(const Block& block);
 
 }  // namespace winnow::attention::cpu

@@ -18,8 +18,8 @@ int observed_block(const Shape& shape, const BlockShape& form, int keys, int tok
   const int queries = std::clamp(form.retained / keys / form.padding * form.padding, form.padding, form.queries);
   const int most = std::max(1, queries / shape.group());
   if (most <= kQueryPadding) return most;
-  // Whole vectors of each head, and equal blocks: as many need less memory, and a short one at the end would have keys
-  // packed for few queries.
+  // Whole vectors for each head, and equal blocks: these need less memory than full blocks and a short one, for which
+  // keys would be packed for few queries.
   const int whole = most - most % kQueryPadding;
   const int blocks = padded(tokens, whole) / whole;
   return padded(padded(tokens, blocks) / blocks, kQueryPadding);

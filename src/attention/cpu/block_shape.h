@@ -7,15 +7,14 @@
 
 namespace winnow::attention::cpu {
 
-/// How the blocks of a kernel are made.
+/// Block sizes of a kernel.
 struct BlockShape {
-  int queries;  ///< enough that converting a tile of keys is paid for by many queries, few enough for the second-level
-                ///< cache
-  int padding;  ///< of queries
+  int queries;  ///< large enough to amortise the conversion of a tile of keys, small enough for the L2 cache
+  int padding;  ///< padding of queries
   int depth;    ///< padding of head dimensions
-  /// Most retained probabilities, for each thread: blocks with observed rows are narrower in longer prompts, but for
-  /// one padding. Those of bf16 are to stay in the second-level cache: four times as many are 15 % slower, though keys
-  /// are then packed less often.
+  /// Limit of retained probabilities per thread: blocks with observed rows get narrower in longer prompts, down to one
+  /// padding. In bf16 they should stay in the L2 cache: with four times as many, it is 15 % slower, although keys are
+  /// packed less often.
   int retained;
 };
 
@@ -24,19 +23,19 @@ constexpr BlockShape block_shape(ComputeType compute_type) {
   return {768, kStrip, kDepth, 4 << 20};
 }
 
-/// Most tokens of an item (blocks that one thread computes one after the other) in a chunk of `count` tokens.
+/// The most tokens of an item (blocks that one thread computes one after the other) in a chunk of `count` tokens.
 int item_tokens(const Shape& shape, ComputeType compute_type, int count);
 
 /// Tokens of a block that retains the probabilities of so many keys, in an item of so many tokens.
 int observed_block(const Shape& shape, const BlockShape& form, int keys, int tokens);
 
-/// Floats in which so many queries of a block retain their probabilities of whole tiles, with the tiles' weights.
+/// Floats for the retained probabilities of so many queries and tiles, and the tiles' weights.
 constexpr std::size_t retained_floats(ComputeType compute_type, int queries, int tiles) {
   return static_cast<std::size_t>(queries) * static_cast<std::size_t>(tiles) *
          static_cast<std::size_t>(1 + Retained{compute_type}.tile_rows());
 }
 
-/// Tiles of the recorded ones among keys [0, seen).
+/// Tiles with recorded keys among keys [0, seen).
 struct TileRange {
   int first = 0;
   int end = 0;
@@ -45,7 +44,7 @@ struct TileRange {
 };
 TileRange recorded_tiles(ComputeType compute_type, KeyRange recorded, int seen);
 
-/// Whether any of rows [first, first + count) of a prompt of n tokens is observed.
+/// True if any of rows [first, first + count) of a prompt of n tokens is observed.
 bool observes_any(const ObservedRows& observed, int n, int first, int count);
 
 }  // namespace winnow::attention::cpu

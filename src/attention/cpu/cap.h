@@ -3,7 +3,7 @@
 
 namespace winnow::attention::cpu {
 
-/// Logits in units of their soft cap to cap tanh(logit), in place.
+/// Replaces logits in units of their soft cap by cap tanh(logit).
 void cap_logits(float* logits, int count, float cap);
 
 }  // namespace winnow::attention::cpu

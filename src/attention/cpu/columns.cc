@@ -19,8 +19,8 @@ namespace hn = hwy::HWY_NAMESPACE;
 using D = hn::ScalableTag<float>;
 using V = hn::Vec<D>;
 
-/// Gives the products of a key's probabilities and the weights to one of both, as vectors or, where a strip or the
-/// queries end, one by one.
+/// Passes the products of a key's probabilities and the weights to `vectors`, or one by one to `singles` at the end of
+/// a strip or of the queries.
 template <ComputeType kComputeTypes, class Vectors, class Singles>
 HWY_INLINE void over_queries(const Columns& c, int key, const Vectors& vectors, const Singles& singles) {
   const D d;

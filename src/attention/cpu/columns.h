@@ -5,10 +5,10 @@
 
 namespace winnow::attention::cpu {
 
-/// Some queries of some retained keys of one tile.
+/// Some queries and some retained keys of one tile.
 struct Columns {
   Retained p;
-  int first_key = 0;  ///< of the tile's
+  int first_key = 0;  ///< in the tile
   int keys = 0;
   int first_query = 0;
   int queries = 0;

@@ -18,7 +18,7 @@ namespace winnow::attention {
 using cpu::kStretchKeys;
 
 struct DecodeAttention::Impl {
-  /// Whose queries a thread has at hand: rotating them costs more than a short stretch.
+  /// The rotated queries in a thread's work space: rotating costs more than a short stretch.
   struct Rotated {
     int row = -1;
     int kv_head = -1;
@@ -32,12 +32,12 @@ struct DecodeAttention::Impl {
   cpu::RotationTable* table_of(const Rope& rope);
   void run_item(std::size_t index, float* memory, Rotated& rotated);
   void rotate_queries(const Rotated& want, float* queries) const;
-  /// A stretch left exp(q·k - its own largest logit): brings that to the largest of all and divides by the sum.
+  /// Rescales exp(q·k - m) from a stretch's own largest logit to the overall one, and divides by the sum.
   void finish_probabilities(std::size_t item, int g, float m, float share) {
     const float factor = share > 0 && items[item].captures() ? std::exp(part(item, g).m - m) * share : 0.0F;
     items[item].scale_probabilities(g, factor);
   }
-  /// What a query head has seen before any entry: nothing, or its sink, whose value is 0.
+  /// State of a query head before any entry: empty, or the sink, whose value is 0.
   PartialState nothing_but_the_sink(std::span<float> o, int head) const {
     std::fill(o.begin(), o.end(), 0.0F);
     const auto sink = shape.sink_of(head);
@@ -81,15 +81,15 @@ void DecodeAttention::Impl::set_layer(const Shape& layer, const Rope& rope) {
   const auto rows = as_size(cpu::kTogether * cpu::decoded_width(shape.head_dim));
   const auto split = as_size(cpu::split_width(shape.head_dim, rotate_to->pairs(), rotate_to->width()));
   per_thread = 2 * group * kStretchKeys + rows +
-               (group * (width + split) + 15) / 16 * 16;  // whole cache lines: threads share none
+               (group * (width + split) + 15) / 16 * 16;  // whole cache lines, so that threads share none
   per_item = group * (width + 2);
   const std::size_t bytes = as_size(threads_) * per_thread * sizeof(float);
   if (work.size() >= bytes) return;
-  work = Buffer();  // first the old one: both at once would be the peak
+  work = Buffer();  // frees the old one first: both at once would be the peak
   work = Buffer(account, bytes, "attention's work space");
 }
 
-/// Layers share a Rope, so that there are few.
+/// Layers share a Rope, so there are few tables.
 cpu::RotationTable* DecodeAttention::Impl::table_of(const Rope& rope) {
   for (const auto& table : tables) {
     if (&table->rope() == &rope) return table.get();
@@ -187,7 +187,7 @@ void DecodeAttention::merge(Worker /*worker*/) {
   }
 }
 
-/// Each piece is made of items; a page is a piece, and merged entries are pieces of their own.
+/// Each run consists of items; a tail block is a run, and merged entries are runs of their own.
 std::size_t decode_bytes(const Shape& shape, int rows, const LaneSize& lane, const Rope* rope, int end) {
   const auto items = as_size(lane.block / cpu::kStretchKeys + lane.others / cache::LaneStorage::kPage + 2);
   const std::size_t parts =

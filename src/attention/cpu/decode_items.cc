@@ -8,7 +8,7 @@ namespace winnow::attention::cpu {
 
 namespace {
 
-/// Merged entries that make an item: they, and the rows from the first one's centre to the last one's, are limited.
+/// Number of merged entries in an item: limited in number, and in rows from the first one's centre to the last one's.
 int stretch_of(const cache::LanePiece& piece, int first, int end) {
   int count = std::min(kStretchKeys, end - first);
   const auto* const from = piece.centres + first;
@@ -19,21 +19,21 @@ int stretch_of(const cache::LanePiece& piece, int first, int end) {
 /// Row of a merged entry's centre.
 int row_of(const cache::LanePiece& piece, int merged_entry) { return piece.centres[merged_entry] - piece.first_slot; }
 
-/// Number of the first merged entry from `first` on whose centre is not before a row.
+/// Index of the first merged entry from `first` on whose centre is at or after a row.
 int merged_entry_of(const cache::LanePiece& piece, int first, int row) {
   const auto* const from = piece.centres + first;
   return static_cast<int>(std::lower_bound(from, piece.centres + piece.merged_entries, piece.first_slot + row) -
                           piece.centres);
 }
 
-/// How many rows, and how many merged entries of theirs.
+/// Numbers of rows and of their merged entries.
 struct Both {
   int rows;
   int merged_entries;
 };
 
-/// Rows from `first` on that make an item with all their merged entries, of which `merged_entry` is the first: as many
-/// as fit. A row with more merged entries than fit is alone, with the first of them.
+/// Rows from `first` on, with all their merged entries from `merged_entry` on, that fit into an item. A row with too
+/// many merged entries is alone, with the first of them.
 Both both_of(const cache::LanePiece& piece, int first, int merged_entry) {
   const int rows_left = piece.keys.count - first;
   int fit = 0;  // merged entries that fit with their centres and all rows before
@@ -54,8 +54,7 @@ Both both_of(const cache::LanePiece& piece, int first, int merged_entry) {
   return {std::min(next, kStretchKeys - whole), whole};
 }
 
-/// Whether merged entries are those of a read's rows and can be read with them, so that keys and values come from
-/// memory once.
+/// True if merged entries belong to a read's rows and can be read with them, so that keys and values are loaded once.
 bool belong_together(const DecodeRead& merged_entries, const DecodeRead& rows) {
   const auto& f = merged_entries.piece;
   const auto& r = rows.piece;
@@ -88,7 +87,7 @@ void add_rows_with_merged(const DecodeRead& rows, const DecodeRead& merged, std:
     items.push_back({rows, first, both.rows, merged, merged_entry, both.merged_entries});
     first += both.rows;
     merged_entry += both.merged_entries;
-    // What is left of a row with too many for one item.
+    // The rest of a row with too many merged entries for one item.
     const int end = merged_entry_of(merged.piece, merged_entry, first);
     add_merged_entries(merged, merged_entry, end, items);
     merged_entry = end;

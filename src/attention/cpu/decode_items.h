@@ -9,24 +9,24 @@
 
 namespace winnow::attention::cpu {
 
-/// A part of a read that makes one stretch: rows, merged entries of rows, or rows and merged entries of theirs.
+/// A part of a read that is one stretch: rows, merged entries of rows, or rows and their merged entries.
 struct DecodeItem {
-  DecodeRead rows;  ///< whose keys and values are read
-  int first = 0;    ///< entry within that read
+  DecodeRead rows;  ///< the read of keys and values
+  int first = 0;    ///< index of an entry in that read
   int own = 0;      ///< entries that are rows
   DecodeRead merged = {};
-  int first_merged = 0;  ///< entry within that read
+  int first_merged = 0;  ///< index of an entry in that read
   int merged_entries = 0;
 
-  /// Whether somebody wants its probabilities.
+  /// True if its probabilities are captured.
   bool captures() const { return rows.probabilities != nullptr || merged.probabilities != nullptr; }
-  /// Multiplies the probabilities of query head `g` of the group, where they are wanted.
+  /// Multiplies the captured probabilities of query head `g` of the group.
   void scale_probabilities(int g, float factor) const;
-  /// Fills what a stretch says of keys, values and entries, and where their probabilities go.
+  /// Sets a stretch's keys, values, entries and destinations of probabilities.
   void describe(Stretch& stretch) const;
 };
 
-/// Adds what one query row reads of one KV head, cut into items. Rows are read together with their merged entries where
+/// Splits the reads of one query row in one KV head into items. Rows are read together with their merged entries if
 /// both are there.
 void add_items(std::span<const DecodeRead> reads, std::vector<DecodeItem>& items);
 

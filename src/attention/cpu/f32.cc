@@ -23,7 +23,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 constexpr float kNothing = -std::numeric_limits<float>::infinity();
 
-/// Rows [first, first + count) as f32 [padded count][width], zero where there is nothing.
+/// Loads rows [first, first + count) as f32 [padded count][width], padded with zeros.
 void load_tile(const cache::Rows& rows, int first, int count, int width, float* HWY_RESTRICT tile) {
   for (int i = 0; i < padded(count, kRegisterRows); ++i) {
     float* const to = tile + static_cast<std::ptrdiff_t>(i) * width;
@@ -32,8 +32,8 @@ void load_tile(const cache::Rows& rows, int first, int count, int width, float* 
   }
 }
 
-/// c[m][query] (+)= sum over k of a[m * a_row + k * a_step] * b[k][query] for kRegisterRows rows and kVectors vectors
-/// of queries, in registers.
+/// c[m][query] (+)= sum over k of a[m * a_row + k * a_step] * b[k][query], for kRegisterRows rows and kVectors vectors
+/// of queries in registers.
 template <int kVectors, Start kStart>
 HWY_INLINE void register_tile(const float* HWY_RESTRICT a, int a_row, int a_step, const float* HWY_RESTRICT b,
                               int depth, int stride, float* HWY_RESTRICT c) {
@@ -60,8 +60,8 @@ HWY_INLINE void register_tile(const float* HWY_RESTRICT a, int a_row, int a_step
   }
 }
 
-/// The product for any number of rows (a multiple of kRegisterRows) and all queries, one strip of queries after the
-/// other so that b's strip stays in the first-level cache.
+/// The product for any number of rows (a multiple of kRegisterRows) and all queries, strip by strip, so that b's strip
+/// stays in the L1 cache.
 template <Start kStart>
 void multiply(const float* a, int a_row, int a_step, const float* b, int rows, int depth, int stride, float* c) {
   const int width = static_cast<int>(hn::Lanes(D()));
@@ -81,8 +81,8 @@ void multiply(const float* a, int a_row, int a_step, const float* b, int rows, i
   }
 }
 
-/// Logits s [rows][queries] of keys first … to probabilities relative to the running maximum, which may rise: then what
-/// was summed before shrinks. Keys beyond the last one count as hidden.
+/// Turns logits s [rows][queries] of keys from `first` on into probabilities relative to the running maximum; scales
+/// earlier sums if the maximum rises. Keys beyond the last one are hidden.
 template <Hidden kHidden>
 void softmax_tile(const Block& b, int first, int rows, float* HWY_RESTRICT s) {
   const D d;
@@ -103,7 +103,7 @@ void softmax_tile(const Block& b, int first, int rows, float* HWY_RESTRICT s) {
       }
       top = hn::Max(top, x);
     }
-    // Where nothing was seen yet, -inf - -inf must not become NaN.
+    // Before any key has been seen, -inf - -inf must not become NaN.
     const V base = hn::IfThenElse(hn::Eq(top, hn::Set(d, kNothing)), hn::Zero(d), top);
     V sum = hn::Zero(d);
     for (int i = 0; i < rows; ++i) {

@@ -7,11 +7,11 @@
 
 namespace winnow::attention::cpu {
 
-/// Bytes of work space that run_tiles_f32() needs beside what every block has.
+/// Bytes of work space of run_tiles_f32(), beside that of every block.
 std::size_t f32_bytes(int queries);
 
-/// Products of f32 by the widest vectors: takes q_strips to o_strips, base and sum, and retains probabilities as they
-/// are. REQUIRES: strip = queries, width a multiple of kRegisterRows, queries one of kQueryPadding.
+/// Products of f32 with the widest vectors. Reads q_strips; updates o_strips, base and sum; retains probabilities
+/// unrounded. REQUIRES: strip = queries, width a multiple of kRegisterRows, queries one of kQueryPadding.
 void run_tiles_f32(const Block& block);
 
 }  // namespace winnow::attention::cpu

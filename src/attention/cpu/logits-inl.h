@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compiled once for each instruction set: the guard opens again whenever foreach_target.h goes on to the next one.
+// Compiled once for each target: the guard toggles when foreach_target.h goes on to the next one.
 #if defined(WINNOW_ATTENTION_CPU_LOGITS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef WINNOW_ATTENTION_CPU_LOGITS_INL_H_
 #undef WINNOW_ATTENTION_CPU_LOGITS_INL_H_
@@ -18,19 +18,19 @@
 HWY_BEFORE_NAMESPACE();
 namespace winnow::attention::cpu::HWY_NAMESPACE {
 
-/// Heads in registers at a time: 4 heads by 4 keys (or vectors of values) are 16 accumulators of 32 registers, 2 by 4
-/// are 8 of 16.
+/// Heads in registers at a time: 4 heads by 4 keys (or vectors of values) need 16 accumulators of 32 registers, 2 by 4
+/// need 8 of 16.
 constexpr int kHeadsTogether = HWY_TARGET <= HWY_AVX3 || HWY_TARGET == HWY_NEON ? 4 : 2;
 constexpr int kKeysTogether = 4;
 
-// Every loop over an array of vectors is unrolled by name: GCC 12 else keeps the array on the stack.
+// Loops over arrays of vectors are unrolled explicitly; otherwise GCC 12 keeps the arrays on the stack.
 
-/// The sum of the elements of each of four vectors.
+/// Writes the sum of the elements of each of four vectors.
 HWY_INLINE void sum_elements(const V (&v)[kKeysTogether], float* HWY_RESTRICT out) {
 #if HWY_TARGET == HWY_SCALAR
   for (int i = 0; i < kKeysTogether; ++i) out[i] = hn::GetLane(v[i]);
 #else
-  // Two rounds of interleaving put, in each block of 128 bits, the block's four sums side by side.
+  // Two rounds of interleaving put the four sums of each 128-bit block side by side.
   const D d;
   const hn::RepartitionToWide<D> pairs;
   const V ab = hn::Add(hn::InterleaveLower(d, v[0], v[1]), hn::InterleaveUpper(d, v[0], v[1]));
@@ -66,7 +66,7 @@ HWY_INLINE void add_products(const V (&k)[kKeysTogether], V q, V (&sum)[kKeysTog
   for (int j = 0; j < kKeysTogether; ++j) sum[j] = hn::MulAdd(k[j], q, sum[j]);
 }
 
-/// Logits of kKeysTogether consecutive rows; where fewer are left, the last one stands in for the others.
+/// Logits of kKeysTogether consecutive rows; the last row is repeated if fewer are left.
 template <int kHeads, class T>
 HWY_INLINE void logits_of_keys(const Heads& h, const cache::Rows& rows, int key) {
   const int step = static_cast<int>(hn::Lanes(D()));
@@ -100,7 +100,7 @@ HWY_INLINE void logits_of_keys(const Heads& h, const cache::Rows& rows, int key)
   for (int i = 0; i < kHeads; ++i) sum_elements(sum[i], h.logits + i * kStretchKeys + key);
 }
 
-/// What is beyond the last key is overwritten later: kStretchKeys is a multiple of kKeysTogether.
+/// Logits beyond the last key are overwritten later: kStretchKeys is a multiple of kKeysTogether.
 template <int kHeads, class T>
 void logits_of(const Heads& h, const cache::Rows& rows) {
   for (int key = 0; key < rows.count; key += kKeysTogether) logits_of_keys<kHeads, T>(h, rows, key);

@@ -19,10 +19,10 @@ struct Stripe {
   int first_of_tile;
   int first_query;
   Retained p;
-  float* out;  ///< of the first key
+  float* out;  ///< for key `begin`
 };
 
-/// The first tokens of the block whose row sees `key` under a band of `width`: all of them from some key on.
+/// Number of first tokens of the block that see `key` under a band of `width`; from some key on all do.
 int tokens_within(const Block& b, int key, int width) { return std::clamp(key + width - b.first_key + 1, 0, b.tokens); }
 
 void observe_stripe(const Block& b, const Observe& what, const Stripe& s, const float* weight) {
@@ -43,7 +43,7 @@ void observe_stripe(const Block& b, const Observe& what, const Stripe& s, const 
   }
 }
 
-/// The observed rows of a block, each with its own power.
+/// Observes the rows of a block, each with its own power.
 void observe_powers(const Block& block, const Observation& observation, const Record& record) {
   const auto& power = observation.what().power;
   const int first_row = observation.size() - static_cast<int>(power.size());
@@ -68,7 +68,7 @@ void observe(const Block& block, const Observation& observation, float* mask, fl
     mask[t] = what.rows.contains(row, observation.size()) ? what.weight_of(row, observation.size()) : 0.0F;
     if (scaled) mask[t] *= block.row_scales[t];
   }
-  // No row of the block is near enough to the keys before this one.
+  // Keys before this one are too far from all rows of the block.
   const int nearest = what.rows.kind == ObservedRows::Kind::band ? block.first_key - what.rows.count : 0;
   const int first = std::max(record.keys.begin, nearest);
   const int last = std::min(record.keys.end, block.visible_keys());

@@ -6,21 +6,21 @@
 
 namespace winnow::attention::cpu {
 
-/// Where one observation's statistics of some keys go: [group][stride] from keys.begin on.
+/// Destination of one observation's statistics of some keys: [group][stride] from keys.begin on.
 struct Record {
   KeyRange keys;
   float* out = nullptr;
   int stride = 0;
 
-  /// REQUIRES: a key of the range.
+  /// REQUIRES: `key` is in the range.
   float* at(int head, int key) const { return out + static_cast<std::ptrdiff_t>(head) * stride + (key - keys.begin); }
 };
 
-/// Adds what a block that retained its probabilities of those keys saw, for one observation. `mask` and `weight` are
-/// work space, [tokens] each.
+/// Adds the statistics of one observation from a block that retained the probabilities of these keys. `mask` and
+/// `weight` are work space, [tokens] each.
 void observe(const Block& block, const Observation& observation, float* mask, float* weight, const Record& record);
 
-/// Whether an observation is made of the probabilities of all keys, also of those that it does not record.
+/// True if an observation needs the probabilities of all keys, even of those that are not recorded.
 inline bool needs_all_keys(const Observe& what) { return !what.power.empty(); }
 
 }  // namespace winnow::attention::cpu

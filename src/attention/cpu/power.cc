@@ -19,14 +19,14 @@
 
 HWY_BEFORE_NAMESPACE();
 namespace winnow::attention::cpu::HWY_NAMESPACE {
-/// Some rows side by side, as many as a vector has elements.
+/// As many rows side by side as a vector has elements.
 struct Side {
   Retained p;  ///< of all keys
   int query;
   const float* tile_weight;  ///< of tile 0
   int count;
   V power;
-  V last_key;  ///< that each row sees
+  V last_key;  ///< last visible key of each row
 };
 
 V load_some(const float* from, int n) {
@@ -65,11 +65,11 @@ V sum_of(const Side& r, int keys) {
   return sum;
 }
 
-/// `besides`: what counts in the softmax, too.
+/// `besides`: additional term of the softmax's sum.
 void add_rows(const Side& r, int keys, V besides, float* out) {
   const D d;
   const V sum = hn::Add(besides, sum_of(r, keys));
-  // Elements beyond the rows are left out of every sum.
+  // Elements beyond the rows contribute to no sum.
   const V share = hn::IfThenElseZero(hn::FirstN(d, as_size(r.count)), hn::Div(hn::Set(d, 1.0F), sum));
   for (int key = 0; key < keys; ++key) out[key] += hn::GetLane(hn::SumOfLanes(d, hn::Mul(raised(r, key), share)));
 }

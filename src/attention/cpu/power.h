@@ -5,8 +5,8 @@
 
 namespace winnow::attention::cpu {
 
-/// Some rows of one head of a block that has run and retained all its probabilities, whose softmax is taken anew with
-/// logits that are multiplied by a power.
+/// Rows of one head in a block that has run and retained all its probabilities. Their softmax is recomputed with logits
+/// multiplied by a power.
 struct Powers {
   const Block* block = nullptr;
   int head = 0;
@@ -15,9 +15,9 @@ struct Powers {
   const float* power = nullptr;  ///< [tokens]
 };
 
-/// out[key] += the sum over the rows of softmax(power x)[key] for the block's visible keys. From the probabilities p =
-/// softmax(x), since softmax(g x) is p^g over its sum, in which a sink counts too; what f32 has rounded to 0 counts as
-/// 2^-126.
+/// Adds the sum over the rows of softmax(power x)[key] to out[key] for the block's visible keys. It is computed from
+/// the probabilities p = softmax(x): softmax(g x) is p^g divided by its sum, which includes the sink. Probabilities
+/// that f32 rounded to 0 count as 2^-126.
 void add_powers(const Powers& powers, float* out);
 
 }  // namespace winnow::attention::cpu

@@ -18,16 +18,16 @@ using cpu::padded;
 
 namespace {
 
-/// Memory that grows and is kept.
+/// Memory that only grows.
 float* floats(MemoryAccount& account, Buffer& buffer, std::size_t n) {
   if (buffer.size() < n * sizeof(float)) {
-    buffer = Buffer();  // give back first: both at once would be the peak
+    buffer = Buffer();  // frees the old one first: both at once would be the peak
     buffer = Buffer(account, n * sizeof(float), "attention's work space");
   }
   return buffer.as<float>().data();
 }
 
-/// Lets a block retain some tiles, in memory that `take` gives.
+/// Makes a block retain some tiles, in memory provided by `take`.
 template <class Take>
 void retain(cpu::Block& b, const cpu::TileRange& tiles, const Take& take) {
   b.first_retained = tiles.first;
@@ -41,20 +41,19 @@ void retain(cpu::Block& b, const cpu::TileRange& tiles, const Take& take) {
 struct PrefillAttention::Impl {
   static constexpr std::size_t kNone = ~std::size_t{0};
 
-  /// One work item, and where its part of the observations goes. What it computes does not depend on the number of
-  /// threads.
+  /// A work item, and the destination of its statistics. Its results do not depend on the number of threads.
   struct Item {
     int kv_head;
     int first_token;
     int tokens;
     bool is_observed = false;
-    /// Offset for each observation, [G][recorded keys] floats; kNone where nothing of this item is observed.
+    /// [observation] offset of [G][recorded keys] floats; kNone if the item has no observed rows.
     std::vector<std::size_t> partial = {};
   };
-  /// A block with its place in a thread's work space.
+  /// A block in a thread's work space.
   struct Layout {
     cpu::Block block;
-    cpu::Block past;  ///< the same over what comes before
+    cpu::Block past;  ///< the same queries over the past
     bool sees_past = false;
     float* mask = nullptr;
     float* weight = nullptr;
@@ -66,23 +65,23 @@ struct PrefillAttention::Impl {
   void make_items();
   Item make_item(int kv_head, int first_token, int tokens);
   void size_work_space();
-  /// A block without work space: the tokens of an item from that one on, as many as a block has.
+  /// A block without work space: the tokens of an item from `from` on, as many as fit into a block.
   cpu::Block block_of(const Item& item, int from) const;
-  /// The same queries over what comes before the prompt. REQUIRES: something does.
+  /// The same queries over the past. REQUIRES: there is a past.
   cpu::Block past_of(const cpu::Block& block, const Item& item, int from) const;
-  /// Whether observations need the probabilities of what comes before, too.
+  /// True if observations need the probabilities of the past, too.
   bool retains_past() const {
     return std::ranges::any_of(observations, [](const Observation* o) { return cpu::needs_all_keys(o->what()); });
   }
   void see_past(const cache::PastRows* rows);
-  /// `memory` may be null, for the size alone.
+  /// `memory` may be null to get only the size.
   Layout layout(const Item& item, int from, float* memory) const;
   void run(const Item& item, float* memory);
-  /// Tokens of a block of this item.
+  /// Tokens of a block in this item.
   int block_tokens(const Item& item) const {
     return item.is_observed ? std::min(observed_tokens, item.tokens) : item.tokens;
   }
-  /// Keys that are recorded of those that the item's last token sees.
+  /// Recorded keys among those that the item's last token sees.
   int recorded_keys(const Item& item) const {
     return std::max(0, std::min(recorded.end, last_seen(item)) - recorded.begin);
   }
@@ -97,13 +96,13 @@ struct PrefillAttention::Impl {
   const cache::LayerScratch* scratch = nullptr;
   const float* q = nullptr;
   float* out = nullptr;
-  int first = 0;  ///< of a prompt: the place of the chunk's first token
+  int first = 0;  ///< position in the prompt of the chunk's first token
   int count = 0;
   std::vector<std::int32_t> leading;    ///< [count]
   std::vector<std::int32_t> own;        ///< [count] or empty
   std::vector<std::int32_t> seen_from;  ///< [count] or empty
   const cache::PastRows* past = nullptr;
-  std::vector<std::int32_t> past_leading;  ///< [H_kv][count] or empty, as those of the prompt
+  std::vector<std::int32_t> past_leading;  ///< [H_kv][count] or empty; like those of the prompt
   std::vector<std::int32_t> past_from;     ///< [H_kv][count] or empty
   float* logsums = nullptr;                ///< [count][H_q]
   KeyRange recorded;
@@ -113,7 +112,7 @@ struct PrefillAttention::Impl {
   std::vector<Item> items;
   WorkQueue blocks;
   WorkQueue reductions;
-  std::vector<Buffer> work;  ///< one for each thread
+  std::vector<Buffer> work;  ///< one per thread
   Buffer partials;
   std::size_t partial_floats = 0;
 };
@@ -193,7 +192,7 @@ void PrefillAttention::Impl::make_items() {
   int keys = std::max(1, std::min(recorded.end, leading.back()) - recorded.begin);
   if (past != nullptr && retains_past()) keys += *std::ranges::max_element(past_leading);
   observed_tokens = cpu::observed_block(shape, form, keys, tokens);
-  // The longest first: the last items then end at about the same time.
+  // The longest items first, so that the last ones end at about the same time.
   for (int from = (count - 1) / tokens * tokens; from >= 0; from -= tokens) {
     for (int head = 0; head < shape.kv_heads; ++head)
       items.push_back(make_item(head, from, std::min(tokens, count - from)));

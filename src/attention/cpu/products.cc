@@ -17,11 +17,11 @@
 HWY_BEFORE_NAMESPACE();
 namespace winnow::attention::cpu::HWY_NAMESPACE {
 
-/// Rows of `left` by vectors of columns in registers at a time: 8 accumulators.
+/// Rows of `left` by vectors of columns in registers: 8 accumulators.
 constexpr int kRows = 4;
 constexpr int kVectors = 2;
 
-/// Products of some rows with the columns of kVectors vectors.
+/// Products of some rows with kVectors vectors of columns.
 template <int kCount>
 HWY_INLINE void tile(const float* left, int dim, const float* columns, int stride, float* out) {
   const D d;
@@ -70,7 +70,7 @@ void multiply(const float* left, int rows, int dim, const float* columns, int st
   }
 }
 
-/// At most kStretchKeys rows; `memory` [kStretchKeys].
+/// For at most kStretchKeys rows; `memory` [kStretchKeys].
 void add_products_of(const float* query, const cache::Rows& rows, float* memory, float* out) {
   const Heads one{query, memory, nullptr};
   switch (rows.type) {
@@ -87,8 +87,8 @@ void add_products_of(const float* query, const cache::Rows& rows, float* memory,
   for (int i = 0; i < rows.count; ++i) out[i] += memory[i];
 }
 
-/// kKeysTogether rows' products with the query and their squared lengths; where fewer are left, the last one stands in
-/// for the others.
+/// Dot products of kKeysTogether rows with the query, and the rows' squared norms; the last row is repeated if fewer
+/// are left.
 template <class T>
 HWY_INLINE void products_and_squares(const cache::Rows& rows, int first, const float* query, float* dots,
                                      float* squares) {
@@ -116,7 +116,7 @@ HWY_INLINE void products_and_squares(const cache::Rows& rows, int first, const f
   sum_elements(square, squares);
 }
 
-/// Which rows count: null gates are open.
+/// Selects rows; without gates, all of them.
 struct Gates {
   const float* gates;
   float least;
@@ -177,7 +177,7 @@ constexpr int kColumnsTogether = 32;
 
 }  // namespace
 
-// Dispatched where they are exported: with one target alone HWY_DYNAMIC_DISPATCH takes no qualified name.
+// Dispatched in the namespace of the export: with a single target, HWY_DYNAMIC_DISPATCH takes no qualified name.
 namespace cpu {
 
 HWY_EXPORT(multiply);

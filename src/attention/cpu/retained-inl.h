@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compiled once for each instruction set: the guard opens again whenever foreach_target.h goes on to the next one.
+// Compiled once for each target: the guard toggles when foreach_target.h goes on to the next one.
 #if defined(WINNOW_ATTENTION_CPU_RETAINED_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef WINNOW_ATTENTION_CPU_RETAINED_INL_H_
 #undef WINNOW_ATTENTION_CPU_RETAINED_INL_H_
@@ -14,7 +14,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace winnow::attention::cpu::HWY_NAMESPACE {
 
-/// A vector of queries of one key from Retained::row() on, all in one strip.
+/// A vector of probabilities of one key for queries of one strip, from Retained::row() on.
 template <ComputeType kComputeTypes>
 HWY_INLINE hwy::HWY_NAMESPACE::Vec<hwy::HWY_NAMESPACE::ScalableTag<float>> load_retained(const float* row, int key) {
   namespace hn = hwy::HWY_NAMESPACE;

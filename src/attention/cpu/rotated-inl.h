@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compiled once for each instruction set: the guard opens again whenever foreach_target.h goes on to the next one.
+// Compiled once for each target: the guard toggles when foreach_target.h goes on to the next one.
 #if defined(WINNOW_ATTENTION_CPU_ROTATED_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef WINNOW_ATTENTION_CPU_ROTATED_INL_H_
 #undef WINNOW_ATTENTION_CPU_ROTATED_INL_H_
@@ -19,7 +19,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace winnow::attention::cpu::HWY_NAMESPACE {
 
-/// Keys that are rotated between reading and multiplying, in registers: of each pair (x, y) the x and the y are in two
+/// Keys that are rotated in registers between loading and multiplying. The x and the y of pairs (x, y) are in two
 /// vectors.
 struct RotatedKeys {
   const std::byte* row[kTogether];
@@ -27,7 +27,7 @@ struct RotatedKeys {
   int count;
   int dim;
   int pairs;
-  int width;  ///< of the x or the y of all pairs in a query: RotationTable::width()
+  int width;  ///< floats for the x, or the y, of all pairs in a query: RotationTable::width()
   Rope::Pairing pairing;
 
   int query_width() const { return split_width(dim, pairs, width); }
@@ -40,7 +40,8 @@ HWY_INLINE void rotate_pairs(V& x, V& y, V cosine, V sine) {
   x = rotated;
 }
 
-/// A query as [width] x, [width] y, zeros after the last pair, and what is not rotated.
+/// Writes a query as [width] x, [width] y, padded with zeros after the last pair, then the elements that are not
+/// rotated.
 inline void split_query(const float* HWY_RESTRICT q, const RotatedKeys& keys, float* HWY_RESTRICT out) {
   const bool adjacent = keys.pairing == Rope::Pairing::adjacent;
   std::fill_n(out, 2 * keys.width, 0.0F);
@@ -51,7 +52,7 @@ inline void split_query(const float* HWY_RESTRICT q, const RotatedKeys& keys, fl
   std::copy(q + std::ptrdiff_t{2} * keys.pairs, q + keys.dim, out + std::ptrdiff_t{2} * keys.width);
 }
 
-/// A vector of adjacent pairs.
+/// Loads a vector's worth of adjacent pairs.
 template <class T>
 HWY_INLINE void load_adjacent(const T* from, V& x, V& y) {
 #if HWY_TARGET == HWY_SCALAR
@@ -65,7 +66,7 @@ HWY_INLINE void load_adjacent(const T* from, V& x, V& y) {
 #endif
 }
 
-/// The pairs from pair i on that a vector has room for; zeros after the last one.
+/// Loads a vector's worth of pairs from pair i on; zeros after the last one.
 template <class T>
 HWY_INLINE void load_pairs(const T* row, const RotatedKeys& keys, int i, V& x, V& y) {
   const int count = keys.pairs - i;
@@ -130,7 +131,7 @@ HWY_INLINE void rotated_logits_of_keys(const Heads& h, const RotatedKeys& keys, 
   for (int head = 0; head < kHeads; ++head) sum_elements(sum[head], h.logits + head * kStretchKeys + key);
 }
 
-/// What is beyond the last key is overwritten later, as with logits_of().
+/// Logits beyond the last key are overwritten later, as in logits_of().
 template <int kHeads, class T>
 void rotated_logits_of(const Heads& h, const RotatedKeys& keys) {
   for (int key = 0; key < keys.count; key += kKeysTogether) rotated_logits_of_keys<kHeads, T>(h, keys, key);

@@ -25,7 +25,7 @@ Buffer RotationTable::multiples(std::int32_t step, std::int32_t count) const {
   return out;
 }
 
-/// A longer table is there beside the one that it replaces.
+/// The new table and the one that it replaces exist at the same time.
 std::size_t RotationTable::bytes(const Rope& rope, std::int32_t end) {
   return as_size(kFine + 2 * coarse_rows(end)) * 2 * as_size(width_of(rope)) * sizeof(float);
 }

@@ -9,20 +9,20 @@
 
 namespace winnow::attention::cpu {
 
-/// Cosines and sines of the angles that add up to those of one position: of a multiple of AngleRows::kFine and of the
-/// rest. Both are [RotationTable::width()] cosines, then as many sines.
+/// Cosines and sines for one position as the sum of two angles: that of a multiple of AngleRows::kFine, and the rest.
+/// Each is [RotationTable::width()] cosines, then as many sines.
 struct Angles {
   const float* coarse;
   const float* fine;
 };
 
-/// Where a table's angles lie: a copy of one's own is quicker in a loop that stores.
+/// Addresses of a table's angles. A local copy is faster in a loop that stores.
 struct AngleRows {
   static constexpr std::int32_t kFine = 64;
 
   const float* coarse;
   const float* fine;
-  std::ptrdiff_t stride;  ///< floats from one row to the next
+  std::ptrdiff_t stride;  ///< floats between rows
 
   Angles at(std::int32_t position) const {
     const auto p = static_cast<std::uint32_t>(position);
@@ -31,24 +31,24 @@ struct AngleRows {
   }
 };
 
-/// Cosines and sines of all positions below a bound that grows: rows that are rotated when they are read are too many
-/// for computing them. A table with a row for each position would not stay in a cache, and reading it would take longer
-/// than everything else about a row.
+/// Cosines and sines of all positions below a growing bound, since computing them for each row that is read would be
+/// too slow. A table with a row for each position would not fit into a cache, and reading it would dominate the cost of
+/// a row.
 class RotationTable {
  public:
   static constexpr std::int32_t kFine = AngleRows::kFine;
 
   RotationTable(MemoryAccount& account, const Rope& rope) : account_(&account), rope_(&rope) {}
 
-  /// Makes sure of positions [0, end). Throws MemoryError.
+  /// Ensures that positions [0, end) are there. Throws MemoryError.
   void reserve(std::int32_t end);
 
-  /// Bytes that reserve() has in use at its peak.
+  /// Peak bytes of reserve().
   static std::size_t bytes(const Rope& rope, std::int32_t end);
 
   const Rope& rope() const { return *rope_; }
   int pairs() const { return static_cast<int>(rope_->frequency.size()); }
-  /// Whole vectors of every target that have room for the pairs; what is after the last pair is 0.
+  /// Number of pairs, padded with 0 to whole vectors of every target.
   int width() const { return width_of(*rope_); }
   Rope::Pairing pairing() const { return rope_->pairing; }
   AngleRows rows() const { return {coarse_.as<float>().data(), fine_.as<float>().data(), std::ptrdiff_t{2} * width()}; }
@@ -59,10 +59,10 @@ class RotationTable {
   static int width_of(const Rope& rope) {
     return (static_cast<int>(rope.frequency.size()) + kVector - 1) / kVector * kVector;
   }
-  /// Multiples of kFine that are kept: more than are needed now.
+  /// Number of multiples of kFine, with room for growth.
   static std::int32_t coarse_rows(std::int32_t end) { return end / kFine + end / (2 * kFine) + 1; }
 
-  /// Angles of `count` multiples of a step, from 0 on.
+  /// Angles of the first `count` multiples of a step, from 0 on.
   Buffer multiples(std::int32_t step, std::int32_t count) const;
 
   MemoryAccount* account_;

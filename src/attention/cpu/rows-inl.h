@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compiled once for each instruction set: the guard opens again whenever foreach_target.h goes on to the next one.
+// Compiled once for each target: the guard toggles when foreach_target.h goes on to the next one.
 #if defined(WINNOW_ATTENTION_CPU_ROWS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef WINNOW_ATTENTION_CPU_ROWS_INL_H_
 #undef WINNOW_ATTENTION_CPU_ROWS_INL_H_
@@ -26,7 +26,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 using D = hn::ScalableTag<float>;
 using V = hn::Vec<D>;
 
-/// A vector of stored elements as f32.
+/// Loads a vector of stored elements as f32.
 HWY_INLINE V load(const float* from) { return hn::LoadU(D(), from); }
 
 template <class T>
@@ -35,7 +35,7 @@ HWY_INLINE V load(const T* from) {
   return hn::PromoteTo(D(), hn::LoadU(dt, from));
 }
 
-/// The first n elements, fewer than a vector; zeros beyond.
+/// Loads n elements, fewer than a vector, padded with zeros.
 template <class T>
 HWY_INLINE V load_n(const T* from, int n) {
   HWY_ALIGN T some[hn::MaxLanes(D())] = {};
@@ -78,7 +78,7 @@ inline void decode_q8(const std::byte* row, int dim, float* HWY_RESTRICT out) {
   }
 }
 
-/// q4_0: 16 bytes, the low nibbles are the first 16 values, the high ones the rest; value = (nibble - 8) * scale.
+/// q4_0: 16 bytes; the low nibbles are the first 16 values, the high ones the others; value = (nibble - 8) * scale.
 inline void decode_q4(const std::byte* row, int dim, float* HWY_RESTRICT out) {
   const D d;
   const hn::RebindToSigned<D> di;
@@ -122,14 +122,15 @@ inline void decode_row_of(const cache::Rows& rows, int index, float* HWY_RESTRIC
   }
 }
 
-/// At most kTogether rows as f32 in `memory` [kTogether][decoded_width(d)].
+/// Decodes at most kTogether rows to f32 in `memory` [kTogether][decoded_width(d)].
 inline cache::Rows decoded(const cache::Rows& rows, float* memory) {
   const auto width = as_size(decoded_width(rows.dim));
   for (int i = 0; i < rows.count; ++i) decode_row_of(rows, i, memory + as_size(i) * width);
   return {reinterpret_cast<const std::byte*>(memory), width * sizeof(float), rows.count, rows.dim, ElementType::f32};
 }
 
-/// At most kTogether rows as the kernels read them: quantized ones as f32 in `memory` [kTogether][decoded_width(d)].
+/// At most kTogether rows in a form that the kernels read: quantized ones decoded to f32 in `memory`
+/// [kTogether][decoded_width(d)].
 inline cache::Rows readable(const cache::Rows& rows, float* memory) {
   return rows.type == ElementType::q8_0 || rows.type == ElementType::q4_0 ? decoded(rows, memory) : rows;
 }

@@ -5,7 +5,7 @@
 
 namespace winnow::attention::cpu {
 
-/// sums[j] += the softmax of the logits, beside which there are so many zeros. The logits are overwritten.
+/// Adds the softmax of the logits, with `zeros` additional logits of 0, to sums. Overwrites the logits.
 void add_softmax(std::span<float> logits, int zeros, float* sums);
 
 }  // namespace winnow::attention::cpu

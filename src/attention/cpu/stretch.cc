@@ -21,11 +21,11 @@
 HWY_BEFORE_NAMESPACE();
 namespace winnow::attention::cpu::HWY_NAMESPACE {
 
-/// Vectors of values in registers at a time, beside the heads.
+/// Vectors of values in registers, for each head.
 constexpr int kVectorsTogether = 4;
 
-/// o[columns] += weights · values for kVectors vectors of columns; `last`, if not 0, is how many columns the only
-/// vector has.
+/// o[columns] += weights · values for kVectors vectors of columns; if `last` is not 0, the only vector has `last`
+/// columns.
 template <int kHeads, int kVectors, class T>
 HWY_INLINE void weigh_columns(const Heads& h, const cache::Rows& rows, int column, int last) {
   const int step = static_cast<int>(hn::Lanes(D()));
@@ -96,7 +96,7 @@ void pass_of(const Heads& h, const cache::Rows& rows) {
   }
 }
 
-/// Calls each(head, count), the count, at most kMost, as a constant's type.
+/// Calls each(head, count) with the count, at most kMost, as an integral constant.
 template <int kMost, class Each>
 HWY_INLINE void with_constant(int head, int count, const Each& each) {
   if constexpr (kMost > 1) {
@@ -105,13 +105,14 @@ HWY_INLINE void with_constant(int head, int count, const Each& each) {
   each(head, std::integral_constant<int, kMost>());
 }
 
-/// Calls each(first head, number of heads) for all heads, kHeadsTogether at a time; the number is a constant's type.
+/// Calls each(first head, number of heads) for all heads, kHeadsTogether at a time; the number is an integral constant.
 template <class Each>
 HWY_INLINE void for_heads(int heads, const Each& each) {
   for (int head = 0; head < heads; head += kHeadsTogether) with_constant<kHeadsTogether>(head, heads - head, each);
 }
 
-/// Some rows and all heads; logits or weights are `x` [heads][kStretchKeys], for these rows from `first` on.
+/// Processes some rows for all heads; `x` [heads][kStretchKeys] has logits or weights, those of these rows from `first`
+/// on.
 template <Pass kPass>
 void pass(const Stretch& s, const cache::Rows& rows, float* x, int first) {
   for_heads(s.heads, [&](int head, auto count) {
@@ -120,7 +121,7 @@ void pass(const Stretch& s, const cache::Rows& rows, float* x, int first) {
   });
 }
 
-/// Keys of some entries, with the angles of their effective positions; a merged entry's key is its centre's.
+/// Sets keys of some entries, with the angles of their effective positions; a merged entry's key is its centre's.
 void set_keys(const Stretch& s, int first, RotatedKeys& keys) {
   const bool quantized = s.keys.type == ElementType::q8_0 || s.keys.type == ElementType::q4_0;
   const AngleRows angles = s.table->rows();
@@ -185,7 +186,7 @@ void plain_logits(const Stretch& s) {
   }
 }
 
-/// Logits to exponentials, their largest and their sum.
+/// Turns logits into exponentials; sets their maximum and sum.
 void soften(const Stretch& s, int head) {
   const D d;
   const int step = static_cast<int>(hn::Lanes(d));
@@ -209,7 +210,7 @@ void soften(const Stretch& s, int head) {
   s.d[head] = hn::GetLane(hn::SumOfLanes(d, sum));
 }
 
-/// What each row and its merged entries weigh together. Those of a row stand together: their sum is added once.
+/// Adds the weights of each row and its merged entries, which are contiguous, so that each sum is stored once.
 void gather_weights(const Stretch& s) {
   for (int head = 0; head < s.heads; ++head) {
     const float* HWY_RESTRICT const of_entries = s.logits + static_cast<std::ptrdiff_t>(head) * kStretchKeys;
