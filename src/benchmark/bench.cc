@@ -17,12 +17,12 @@ namespace winnow::benchmark {
 
 namespace {
 
-/// The pools of other engines keep polling for a while after their last graph.
+/// Other engines' thread pools keep polling for a while after their last graph.
 constexpr std::chrono::milliseconds kUntilPoolsSleep{600};
 
 constexpr Engine kEngines[] = {Engine::winnow, Engine::llama_cpp, Engine::llama_cpp_fa};
 
-/// Tests that begin after the same sequences.
+/// Tests with the same depth and number of sequences.
 struct Point {
   int depth = 0;
   int batch = 1;
@@ -49,7 +49,7 @@ std::vector<Point> points_of(const BenchOptions& options) {
   return out;
 }
 
-/// The tests that begin there.
+/// All tests of a point.
 std::vector<Row> tests_of(const Point& point) {
   Row test;
   test.depth = point.depth;
@@ -60,14 +60,14 @@ std::vector<Row> tests_of(const Point& point) {
   return out;
 }
 
-/// The first contender is measured, the others can run beside it.
+/// An engine with its options. The first contender is measured; the others can run beside it.
 struct Side {
   Engine engine;
   CacheOptions cache;
   std::vector<std::unique_ptr<Contender>> contenders;
 };
 
-/// What one run has loaded.
+/// Models loaded for one run.
 struct Loaded {
   std::shared_ptr<const Model> model;
   std::shared_ptr<llama_model> peer;
@@ -99,7 +99,7 @@ class Runner {
   bool stopped() const { return progress_.stop && progress_.stop(); }
 
  private:
-  /// winnow with each cache, and its peers, without contenders.
+  /// One side for each cache of winnow and one for each peer, without contenders.
   std::vector<Side> sides_of_each_test() const {
     std::vector<Side> out;
     for (const Engine engine : options_.engines) {
@@ -146,7 +146,7 @@ class Runner {
     return options_.session.threads > 1 ? kUntilPoolsSleep : std::chrono::milliseconds(0);
   }
 
-  /// The least time that a repetition of a test takes, with a full cache.
+  /// Least time of one repetition of a test, with a full cache.
   double least_seconds_of(const Row& test) const {
     const auto cache = static_cast<double>(model().info().full_cache_bytes(test.depth + test.generation / 2));
     const auto work = test.prompt > 0 ? work_of_reading(model(), test.prompt, test.depth)
@@ -206,10 +206,10 @@ class Runner {
   const BenchOptions& options_;
   const Progress& progress_;
   std::vector<int> besides_ = {0};
-  std::vector<Loaded> loaded_;  ///< of the run that is measured, and of those beside it
+  std::vector<Loaded> loaded_;  ///< of the measured run, and of those beside it
   std::vector<Row> rows_;
   double least_of_all_ = 0;   ///< seconds of all repetitions at the roofline
-  double least_of_done_ = 0;  ///< of those that are over
+  double least_of_done_ = 0;  ///< seconds of finished repetitions at the roofline
 };
 
 }  // namespace

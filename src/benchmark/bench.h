@@ -13,26 +13,26 @@ namespace winnow::benchmark {
 
 enum class Engine : std::uint8_t { winnow, llama_cpp, llama_cpp_fa };
 
-/// `winnow`, `llama.cpp`, `llama.cpp-fa`. Throws UsageError that lists them.
+/// Parses `winnow`, `llama.cpp` or `llama.cpp-fa`. Throws UsageError that lists them.
 Engine parse_engine(const std::string& name);
 const char* name_of(Engine engine);
 
-/// What is measured; lists are crossed.
+/// Tests to run: all combinations of the lists.
 struct BenchOptions {
-  std::vector<int> prompts;      ///< tokens that are read; empty: no such tests
+  std::vector<int> prompts;      ///< tokens to read; empty: no such tests
   std::vector<int> generations;  ///< tokens that each sequence decodes; empty: no such tests
   std::vector<int> depths = {0};
-  std::vector<int> batches = {1};    ///< sequences that decode together; a prompt is read for one
-  std::vector<int> beside;           ///< each test is made alone, and also beside so many other runs of it
-  std::vector<CacheOptions> caches;  ///< of winnow; its peers keep everything
+  std::vector<int> batches = {1};    ///< numbers of sequences that decode together; a prompt is read for one
+  std::vector<int> beside;           ///< numbers of other runs of a test beside it; each test also runs alone
+  std::vector<CacheOptions> caches;  ///< winnow's; its peers keep everything
   std::vector<Engine> engines;
-  std::vector<Token> tokens;  ///< what is read and decoded, from its beginning; as many as the longest test needs
+  std::vector<Token> tokens;  ///< read and decoded, from the first; as many as the longest test needs
   int repetitions = 5;
   SessionOptions session;
-  ModelOptions loading;  ///< as the model was loaded: other runs have weights of their own
+  ModelOptions loading;  ///< as for the model: other runs load weights of their own
 };
 
-/// Tokens that the longest of the tests needs.
+/// Number of tokens that the longest test needs.
 int tokens_of(const BenchOptions& options);
 
 /// One test of one engine and cache.
@@ -40,10 +40,10 @@ struct Row {
   Engine engine = Engine::winnow;
   CacheOptions cache;
   int batch = 1;
-  int prompt = 0;      ///< tokens that are read, or 0
+  int prompt = 0;      ///< tokens to read, or 0
   int generation = 0;  ///< tokens that each sequence decodes, or 0
   int depth = 0;
-  int beside = 0;               ///< other runs of the same engine, cache and test at the same time
+  int beside = 0;               ///< number of other runs of the same engine, cache and test at the same time
   std::vector<double> seconds;  ///< of each repetition
   Bytes bytes;
   Work work;
@@ -55,17 +55,17 @@ struct Row {
 double median_seconds(const Row& row);
 
 struct Progress {
-  /// Called before each repetition, from 1. `done`: share of all repetitions of all tests that is over, by the time
-  /// that each would take at the roofline.
+  /// Called before each repetition, from 1. `done`: finished share of all repetitions of all tests, by their times at
+  /// the roofline.
   std::function<void(const Row& row, int repetition, double done)> on_repetition;
   std::function<bool()> stop;  ///< true ends the benchmark
   Roofline roofline;           ///< of this machine
 };
 
-/// Measures all tests; contenders of a test take turns, after one round that does not count. Other runs beside a test
-/// are threads of this process with weights, sequences and pools of their own. Each has as many threads as the measured
-/// one, as separate programs would have. When the benchmark is stopped, rows have fewer repetitions or are missing.
-/// Throws what the engines throw.
+/// Measures all tests. The contenders of a test take turns, after a warm-up round. Other runs beside a test are threads
+/// of this process with their own weights, sequences and thread pools. Each has as many threads as the measured one, as
+/// separate programs would have. If the benchmark is stopped, rows have fewer repetitions or are missing. Throws what
+/// the engines throw.
 std::vector<Row> run(std::shared_ptr<const Model> model, const BenchOptions& options, const Progress& progress);
 
 }  // namespace winnow::benchmark

@@ -15,10 +15,10 @@ namespace winnow::benchmark {
 
 namespace {
 
-/// Anonymous memory of the process: that of no file. libllama does not say what a context takes.
+/// Anonymous memory of the process. libllama does not report the size of a context.
 std::size_t anonymous_memory() {
 #ifdef __GLIBC__
-  malloc_trim(0);  // else memory that was freed before is reused, and not counted
+  malloc_trim(0);  // returns freed memory, which would be reused without being counted
 #endif
   std::ifstream status("/proc/self/status");
   for (std::string key; status >> key;) {
@@ -34,7 +34,7 @@ class LlamaContender : public Contender {
       : before_(anonymous_memory()), llama_(std::move(model), options), cache_bytes_(std::move(cache_bytes)) {
     bytes_.kv = as_size(options.sequences) * cache_bytes_(options.context / options.sequences);
     llama_.decode(std::vector<Token>(std::min(options.ubatch, options.context),
-                                     1));  // touches its work space
+                                     1));  // touches its scratch memory
     llama_.clear();
     bytes_.peak = std::max(bytes_.kv, std::max(anonymous_memory(), before_) - before_);
   }

@@ -19,52 +19,52 @@ namespace winnow::benchmark {
 
 enum class FlashAttention : std::uint8_t { off, on, automatic };
 
-/// Where the sequences of a context keep their entries.
+/// How the sequences of a context store their entries.
 enum class KvBuffers : std::uint8_t {
   one,       ///< for sequences of any lengths; a copied sequence shares its entries, and attention reads the buffer
              ///< once for all
-  one_each,  ///< of equal size; a copied sequence has entries of its own, as different texts would
+  one_each,  ///< of equal size; a copied sequence has its own entries, as different texts would
 };
 
-/// Cells that layers with a sliding window have: libllama's swa_full.
+/// Number of cells of layers with a sliding window: libllama's swa_full.
 enum class WindowCache : std::uint8_t { full_size, window };
 
 struct LlamaOptions {
-  int context = 4096;  ///< tokens that all sequences may hold together
+  int context = 4096;  ///< of all sequences together
   int sequences = 1;
   int threads = 2;
-  int batch = 2048;  ///< tokens of one call of llama_decode
-  int ubatch = 512;  ///< tokens of one graph
+  int batch = 2048;  ///< in one call of llama_decode
+  int ubatch = 512;  ///< in one graph
   FlashAttention flash_attention = FlashAttention::off;
   KvBuffers kv_buffers = KvBuffers::one;
   WindowCache window_cache = WindowCache::full_size;
-  ElementType kv_type = ElementType::f16;  ///< of keys and values; quantized values need flash attention
+  ElementType kv_type = ElementType::f16;  ///< of keys and values; quantized types need flash attention
 };
 
-/// llama.cpp through libllama in this process: the baseline that winnow is tested and measured against. Uses every
-/// buffer type and a persistent thread pool, as llama-bench does. All calls throw Error when libllama fails (a full
-/// context, a sequence that is not there).
+/// llama.cpp through libllama in this process: the baseline of tests and benchmarks. Uses every buffer type and a
+/// persistent thread pool, as llama-bench does. All functions throw Error if libllama fails (a full context, a missing
+/// sequence).
 class Llama {
  public:
-  /// A model's weights, which several of these may share. Throws ModelError when libllama cannot load it.
+  /// Loads a model's weights, which several objects may share. Throws ModelError if libllama cannot load it.
   static std::shared_ptr<llama_model> load(const std::string& path);
 
-  /// Throws ModelError when libllama cannot make such a context.
+  /// Throws ModelError if libllama cannot create the context.
   Llama(std::shared_ptr<llama_model> model, const LlamaOptions& options);
   Llama(const std::string& path, const LlamaOptions& options) : Llama(load(path), options) {}
   ~Llama();
 
-  /// Forgets all sequences.
+  /// Removes all sequences.
   void clear();
-  /// Appends tokens to a sequence; logits of the last one, [n_vocab].
+  /// Appends tokens to a sequence, and returns the last one's logits, [n_vocab].
   std::vector<float> decode(std::span<const Token> tokens, int sequence = 0);
-  /// The same with the logits of every token, [tokens][n_vocab].
+  /// The same, but returns the logits of all tokens, [tokens][n_vocab].
   std::vector<float> decode_all(std::span<const Token> tokens, int sequence = 0);
-  /// One decode step: tokens[i] is appended to sequence i; logits [tokens][n_vocab].
+  /// One decode step: appends tokens[i] to sequence i. Returns logits, [tokens][n_vocab].
   std::vector<float> step(std::span<const Token> tokens);
-  /// Forgets what a sequence has after its first `tokens` tokens, so that a depth can be measured again.
+  /// Removes all but the first `tokens` tokens of a sequence, so that a depth can be measured again.
   void truncate(int sequence, int tokens);
-  /// Makes sequence `to` the same as `from`.
+  /// Makes sequence `to` a copy of `from`.
   void copy(int from, int to);
 
  private:

@@ -11,7 +11,7 @@ Neighbours::Neighbours(std::span<const std::unique_ptr<Contender>> contenders, U
     for (const auto& contender : contenders)
       runs_.push_back(std::async(std::launch::async, &Neighbours::run, this, std::ref(*contender)));
   } catch (...) {
-    enough_ = true;  // there is no thread left for all of them
+    enough_ = true;  // not enough threads for all of them
     throw;
   }
   running_.wait();

@@ -13,10 +13,10 @@
 
 namespace winnow::benchmark {
 
-/// Contenders that do the same work over and over, each on threads of its own, while another one is measured.
+/// Contenders that repeat the same work, each on its own threads, while another one is measured.
 class Neighbours {
  public:
-  /// A unit of work; returns early when `enough` is true.
+  /// A unit of work; returns early if `enough` is true.
   using Unit = std::function<void(Contender& contender, const std::atomic<bool>& enough)>;
 
   /// Returns when all of them are running. `contenders` outlive this object.
@@ -25,7 +25,7 @@ class Neighbours {
   Neighbours(const Neighbours&) = delete;
   Neighbours& operator=(const Neighbours&) = delete;
 
-  /// Ends their work. Throws what one of them has thrown.
+  /// Stops their work. Throws the exception of one of them, if any.
   void finish();
 
  private:

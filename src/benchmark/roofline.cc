@@ -27,7 +27,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 using D = hn::ScalableTag<float>;
 using V = hn::Vec<D>;
 
-/// Enough sums to hide the latency of a multiply-add.
+/// Number of sums that hides the latency of a multiply-add.
 constexpr int kSums = 12;
 
 /// Does `rounds` rounds of kSums vector multiply-adds. Returns the number of operations. `sink` keeps the compiler from
@@ -48,7 +48,7 @@ double multiply_add(int rounds, float* sink) {
   return 2.0 * kSums * rounds * static_cast<double>(hn::Lanes(d));
 }
 
-/// Reads all of an array.
+/// Reads a whole array.
 void read(const float* from, std::size_t count, float* sink) {
   const D d;
   const std::size_t step = hn::Lanes(d);
@@ -71,7 +71,7 @@ HWY_EXPORT(read);
 
 namespace {
 
-/// The best rate of several tries, in units per second. In each try every thread does `units` units.
+/// The best rate of several tries, in units per second. In each try, every thread does `units` units.
 double best_rate(int threads, double units, const std::function<void(int)>& work) {
   constexpr int kTries = 5;
   double least = 1e30;
@@ -88,13 +88,13 @@ double best_rate(int threads, double units, const std::function<void(int)>& work
 
 double measure_f32(int threads) {
   constexpr int kRounds = 4'000'000;
-  std::vector<float> sinks(as_size(threads) * 16);  // each in a cache line of its own
+  std::vector<float> sinks(as_size(threads) * 16);  // one cache line for each
   const auto work = [&sinks](int t) { HWY_DYNAMIC_DISPATCH(multiply_add)(kRounds, &sinks[as_size(t) * 16]); };
   float sink = 0;
   return best_rate(threads, HWY_DYNAMIC_DISPATCH(multiply_add)(kRounds, &sink), work);
 }
 
-/// Products of tiles that are in registers.
+/// Multiplies tiles in registers.
 void multiply_tiles(int rounds) {
 #if HWY_ARCH_X86_64
   const TileScope tiles;
@@ -112,12 +112,12 @@ void multiply_tiles(int rounds) {
 
 using HWY_NAMESPACE::kSums;
 
-/// Products of vectors that are in registers.
+/// Multiplies vectors in registers.
 #if HWY_ARCH_X86_64
 __attribute__((target("avx512f,avx512bf16"))) void multiply_pairs(int rounds) {
   __m512 sum[kSums] = {};
   __m512i x = {};
-  // The compiler can neither remove nor hoist products of values that it does not know.
+  // Hides the value from the compiler, which could otherwise remove or hoist the products.
   asm volatile("" : "+v"(x));
   for (__m512& s : sum) asm volatile("" : "+v"(s));
   for (int i = 0; i < rounds; ++i) {
@@ -141,7 +141,7 @@ double measure_bf16(int threads) {
 }
 
 double measure_bandwidth(int threads) {
-  // Well beyond any cache that threads share.
+  // Far larger than any shared cache.
   constexpr std::size_t kFloats = std::size_t{128} << 20;
   const std::vector<float> memory(kFloats, 1.0F);
   std::vector<float> sinks(as_size(threads) * 16);

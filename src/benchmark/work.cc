@@ -10,19 +10,19 @@ namespace winnow::benchmark {
 
 namespace {
 
-/// Of all matrices that a token passes through, without the embedding's lookup.
+/// Sizes of all matrices that a token is multiplied by, which excludes the embedding.
 struct Matrices {
   double weights = 0;
   double bytes = 0;
 };
 
-/// A matrix, or the part of several that a token passes through.
+/// Adds a matrix, or the part of several that a token uses.
 void add(const ggml_tensor& matrix, Matrices& to, double part = 1) {
   to.weights += part * static_cast<double>(ggml_nelements(&matrix));
   to.bytes += part * static_cast<double>(ggml_nbytes(&matrix));
 }
 
-/// A token passes through those that it has chosen, and all tokens may choose the same.
+/// Adds the experts. A token uses those that it has chosen, and all tokens may choose the same.
 void add(const model::ExpertWeights& experts, const model::LayerSpec& layer, Matrices& to) {
   if (experts.router.weight == nullptr) return;
   add(*experts.router.weight, to);
@@ -47,7 +47,7 @@ Matrices output_of(const model::Weights& weights) {
   return out;
 }
 
-/// Queries of tokens that come after `depth` others, and the keys that each of them sees.
+/// Number of pairs of a query and a key that it sees, for `tokens` tokens after `depth` others.
 double pairs_of(int tokens, int depth, int window) {
   const auto all = [](double n) { return n * (n + 1) / 2; };
   const double end = static_cast<double>(depth) + tokens;

@@ -74,12 +74,12 @@ void add_calibration_option(CLI::App& command, CommonOptions& o) {
                      "file of winnow calibrate for the model; some methods need it");
 }
 
-/// Whether an option only says what a saved conversation says, too.
+/// True if an option only repeats what the saved conversation has.
 bool says_the_same(const CLI::Option& option, const Conversation& conversation) {
   return option.check_name("--raw") && conversation.format == PromptFormat::raw;
 }
 
-/// A saved cache brings its own cache options and its prompt's form.
+/// Loads a saved cache's information, with its cache options and prompt format.
 SavedInfo take_saved(const CommonArguments& a, CommonOptions& o) {
   SavedInfo saved = describe_saved(o.load_kv);
   const Conversation& conversation = saved.transcript.conversation;

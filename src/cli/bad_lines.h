@@ -5,16 +5,16 @@
 
 namespace winnow::cli {
 
-/// Lines of the user's files that cannot be used. The first are named on stderr, so that a file of another kind does
-/// not bring an error for each of its lines.
+/// Unusable lines of the user's files. Reports only the first ones on stderr, so that a file of the wrong kind does not
+/// cause an error for each line.
 class BadLines {
  public:
-  /// Counts a line. `sentence`: file, line and why.
+  /// Counts a line. `sentence` has the file, the line and the reason.
   void add(const std::string& sentence);
-  /// Counts a line that another process names.
+  /// Counts a line that another process reports.
   void add() { ++count_; }
   int count() const { return count_; }
-  /// " (the first 5 are named above)"; empty where all are.
+  /// " (the first 5 are named above)", or "" if all are.
   std::string named() const;
 
  private:

@@ -16,7 +16,7 @@ namespace winnow::cli {
 
 /// The caches that a command compares: all combinations of these lists.
 struct CacheLists {
-  std::vector<std::string> kv;  ///< none: as methods_in() has it
+  std::vector<std::string> kv;  ///< none: see methods_in()
   std::vector<std::string> budgets;
   std::vector<std::string> kv_types = {"f16"};
 };
@@ -24,10 +24,10 @@ struct CacheLists {
 /// Adds --kv, --budget and --kv-type to a command; the lists must outlive it.
 void add_cache_lists(CLI::App& command, CacheLists& lists);
 
-/// The methods: those that are named, else `auto` where there are budgets and full where there are none.
+/// The named methods, or else `auto` if there are budgets, and full if there are none.
 std::vector<std::string> methods_in(const CacheLists& lists);
 
-/// Whether two are the same method with the same budget and type.
+/// True for the same method with the same budget and KV type.
 bool is_same(const CacheOptions& a, const CacheOptions& b);
 
 /// All combinations, as eval::methods_of() makes them. Throws UsageError, also for a way of asking over documents.

@@ -71,7 +71,7 @@ Candidates recipes() {
   return out;
 }
 
-/// Names in the user's own store.
+/// Names in the user's default store.
 Candidates stored_documents() {
   Candidates out;
   for (const auto& document : DocumentStore("", MissingStore::is_an_error).list())
@@ -79,17 +79,17 @@ Candidates stored_documents() {
   return out;
 }
 
-/// The words that may stand in a place.
+/// Candidates for a word.
 struct Choice {
   Candidates words;
-  std::string_view separators = {};  ///< characters of a word after which another one may stand
+  std::string_view separators = {};  ///< characters in a word after which another candidate may follow
 };
 
 constexpr std::string_view kOfLists = ",";
 constexpr std::string_view kOfMethods = ",(";  ///< a list, or the inside of a wrapper
 constexpr std::string_view kOfTypes = ",/";    ///< a list, or the type of values after that of keys
 
-/// Values that only the program knows: of an option of one command, or of all where none is named.
+/// Values that only the program knows, for an option of one command, or of all commands if none is named.
 struct Known {
   std::string_view command;
   std::string_view option;
@@ -112,7 +112,7 @@ constexpr Known kKnown[] = {
     {"docs export", "NAME", stored_documents},
 };
 
-/// The words of `{a,b}`, as CLI11 writes what CLI::IsMember allows.
+/// The words of `{a,b}`, which is how CLI11 prints the values of CLI::IsMember.
 Candidates words_in_braces(const std::string& text) {
   Candidates out;
   const auto begin = text.find('{');
@@ -123,7 +123,7 @@ Candidates words_in_braces(const std::string& text) {
   return out;
 }
 
-/// With the commands above it, but without `winnow`.
+/// The command's name with those of its parents, except `winnow`.
 std::string called(const CLI::App& command) {
   const auto* const above = command.get_parent();
   if (above == nullptr) return "";
@@ -166,7 +166,7 @@ class Line {
 
  private:
   void take(const std::string& word) {
-    if (word == "=") return;  // bash makes it a word of its own
+    if (word == "=") return;  // bash makes it a separate word
     if (option_ != nullptr) {
       option_ = nullptr;
     } else if (word.starts_with('-')) {
@@ -186,7 +186,7 @@ class Line {
     return nullptr;
   }
 
-  /// The last one may be a list.
+  /// The next positional argument. The last one may be a list.
   const CLI::Option* next_positional() const {
     const CLI::Option* out = nullptr;
     int place = 0;
@@ -198,11 +198,11 @@ class Line {
   }
 
   const CLI::App* command_;
-  const CLI::Option* option_ = nullptr;  ///< whose value comes next
+  const CLI::Option* option_ = nullptr;  ///< expects its value next
   int positionals_ = 0;
 };
 
-/// The part of a word that stays as it is: up to its last separator.
+/// The unchanged part of a word: up to its last separator.
 std::string settled(const std::string& word, std::string_view separators) {
   const auto end = word.find_last_of(separators);
   return end == std::string::npos ? "" : word.substr(0, end + 1);
@@ -221,7 +221,7 @@ std::string completions(const CLI::App& app, const std::vector<std::string>& wor
       if (word.starts_with(begun)) out += fmt::format("{}{}{}{}\n", before, word, meaning.empty() ? "" : "\t", meaning);
     }
   } catch (const Error&) {
-    return "";  // a store that cannot be read has no documents to offer
+    return "";  // an unreadable store has no documents to offer
   }
   return out;
 }

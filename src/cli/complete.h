@@ -10,12 +10,12 @@ class App;
 
 namespace winnow::cli {
 
-/// The command that shells call, which no help lists: `winnow complete WORD...`, with the words after `winnow` up to
-/// the cursor. The last one may be empty.
+/// A hidden command that shells call: `winnow complete WORD...`, with the words after `winnow` up to the cursor. The
+/// last word may be empty.
 inline constexpr const char* kCompleteCommand = "complete";
 
-/// A line for each word that may take the last one's place: the word, and after a tab what it means, if that is known.
-/// Empty where any word may stand, such as a file's name.
+/// Candidates for the last word, one a line: the word, and after a tab its meaning, if known. Empty if any word is
+/// possible, such as a file's name.
 std::string completions(const CLI::App& app, const std::vector<std::string>& words);
 
 }  // namespace winnow::cli

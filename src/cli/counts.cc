@@ -11,8 +11,8 @@ namespace winnow::cli {
 
 namespace {
 
-/// The sentence about a text that is no `what` within the range; empty: it is one. CLI11's own checks do not tell one
-/// from the other, and name the largest double with all its digits.
+/// The error for a text that is not a `what` within the range, or "". CLI11's checks do not distinguish the two cases,
+/// and print the largest double with all its digits.
 template <class T>
 std::string wrong(const std::string& text, const char* what, T least, T most) {
   T value{};

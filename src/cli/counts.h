@@ -5,9 +5,9 @@
 
 namespace winnow::cli {
 
-/// For options that count something: a whole number from `least` on.
+/// Validates options that count something: a whole number of at least `least`.
 CLI::Validator counts_from(int least);
-/// Whole numbers, and any numbers, in a range with its ends.
+/// Validate whole numbers, or any numbers, in an inclusive range.
 CLI::Validator whole_number(int least, int most);
 CLI::Validator number(double least, double most);
 

@@ -10,7 +10,7 @@ namespace winnow::cli {
 
 namespace {
 
-/// The variable's value as it would be typed; lists lose the brackets that CLI11 gives them.
+/// The variable's value as a user would type it; removes the brackets that CLI11 puts around lists.
 std::string default_of(const CLI::Option& option) {
   std::string out = option.get_default_str();
   if (out.starts_with('[') && out.ends_with(']')) out = out.substr(1, out.size() - 2);
@@ -21,7 +21,7 @@ void say_default(CLI::Option& option) {
   const std::string& description = option.get_description();
   if (takes_value(option) && !option.get_required() && description.find("default: ") == std::string::npos)
     option.description(fmt::format("{} (default: {})", description, default_of(option)));
-  option.default_str("");  // which CLI11 would put before the description
+  option.default_str("");  // CLI11 would put it before the description
 }
 
 }  // namespace

@@ -8,13 +8,13 @@ class Option;
 
 namespace winnow::cli {
 
-/// Whether an option has a value, unlike a flag.
+/// True for an option with a value, false for a flag.
 bool takes_value(const CLI::Option& option);
 
-/// Has the options of all commands that are added next keep their variables' values as their defaults.
+/// Makes options that are added from now on use their variables' values as defaults.
 void remember_defaults(CLI::App& app);
 
-/// Ends the description of each option with its default, below the command, too, unless it names one itself.
+/// Appends each option's default to its description, in subcommands, too, unless the description has one.
 void say_defaults(CLI::App& app);
 
 }  // namespace winnow::cli

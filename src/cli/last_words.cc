@@ -18,8 +18,8 @@ namespace winnow::cli {
 
 namespace {
 
-/// Writes one line and ends the process. May be called by a signal handler, by several threads at once (the first one
-/// writes) and without any memory left.
+/// Writes one line and ends the process. Safe in a signal handler, in several threads at once (the first one writes),
+/// and without free memory.
 [[noreturn]] void end_with(std::initializer_list<const char*> words) {
   static std::atomic<bool> is_said{false};
   while (is_said.exchange(true)) pause();
@@ -33,10 +33,10 @@ void on_lost_page(int signal, siginfo_t* info, void* /*context*/) {
   const char* const file = mapped_at(info->si_addr);
   if (file != nullptr)
     end_with({"winnow: ", file, " can no longer be read: it was cut while it was in use, or its disk fails\n"});
-  std::signal(signal, SIG_DFL);  // not ours: the same read raises it again
+  std::signal(signal, SIG_DFL);  // not in a mapped file: the same read raises it again
 }
 
-/// `message` begins with the path of a source file of ggml's and ':'.
+/// `message` begins with the path of a ggml source file and ':'.
 void on_ggml_abort(const char* message) {
   const char* file = message;
   for (const char* at = message; *at != '\0' && *at != ':'; ++at) {

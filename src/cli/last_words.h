@@ -3,9 +3,8 @@
 
 namespace winnow::cli {
 
-/// Ends the process with one sentence and exit code 1 where it would otherwise be aborted: a mapped file is cut while
-/// it is read (SIGBUS), ggml aborts, an exception cannot be passed on. For main() alone: the library installs no
-/// handlers.
+/// Ends the process with one sentence and exit code 1 instead of aborting: if a mapped file is cut while it is read
+/// (SIGBUS), if ggml aborts, or if an exception cannot be passed on. Only for main(): the library installs no handlers.
 void install_last_words();
 
 }  // namespace winnow::cli

@@ -36,8 +36,8 @@ int fail(int code, const char* what) {
   return code;
 }
 
-/// Opens stdin, stdout and stderr when they are closed. Otherwise a file that is opened later would take their place,
-/// and output would be written into it. They become /dev/null, opened the wrong way, so that reading and writing still
+/// Opens stdin, stdout and stderr if they are closed. Otherwise a file that is opened later would get their numbers,
+/// and output would go to it. They become /dev/null, opened in the wrong direction, so that reading and writing still
 /// fail.
 void fill_standard_streams() {
   for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
@@ -48,12 +48,11 @@ void fill_standard_streams() {
 
 void set_signals() {
   on_interrupt(OnInterrupt::stops_then_ends);
-  std::signal(SIGPIPE, SIG_IGN);  // a closed stdout is an error of the write, with a sentence
-  std::signal(SIGXFSZ, SIG_IGN);  // so is a file that would become larger than the limit (ulimit -f)
+  std::signal(SIGPIPE, SIG_IGN);  // writing to a closed stdout fails with an error message instead
+  std::signal(SIGXFSZ, SIG_IGN);  // as does a file that exceeds the limit (ulimit -f)
 }
 
-/// The words after `winnow`, spelled out and the last one first, as CLI11 takes them. `help COMMAND` stands for
-/// `COMMAND
+/// The words after `winnow`, spelled out and in reverse order, as CLI11 expects them. `help COMMAND` becomes `COMMAND
 /// --help`.
 std::vector<std::string> command_words(int argc, char** argv) {
   std::vector<std::string> out(argv + std::min(argc, 1), argv + argc);
@@ -66,7 +65,7 @@ std::vector<std::string> command_words(int argc, char** argv) {
   return out;
 }
 
-/// CLI11's sentence, unless it is about a value that cannot be converted: of a number, of which it does not say so.
+/// CLI11's error message, or a better one for a value that is not a number.
 std::string sentence_of(const CLI::ParseError& error) {
   constexpr std::string_view kBegin = "Could not convert: ";
   const std::string_view what = error.what();
@@ -93,7 +92,7 @@ int run_command_line(int argc, char** argv) {
 #ifdef WINNOW_HAS_SERVER
   add_serve(app);
 #endif
-  app.footer(  // after the commands, which would inherit it
+  app.footer(  // added after the commands, which would inherit it
       "Examples:\n  winnow run -m model.gguf -f long.txt -p \"the question\" --kv snapkv --budget 512\n"
       "  winnow chat -hf USER/REPO:Q4_K_M\n"
       "Each command has its own --help, which winnow help COMMAND prints, too.");

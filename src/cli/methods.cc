@@ -30,7 +30,7 @@ Json method_json(const MethodInfo& m) {
   return {{"name", m.name}, {"summary", m.summary}, {"paper", m.paper}, {"parts", parts}, {"options", options}};
 }
 
-/// The parts of a wrapper are those of the method around which it goes: it has none of its own.
+/// The name, with (X) for a wrapper. A wrapper has no parts of its own: they are those of its inner method.
 std::string title_of(const MethodInfo& m) { return m.parts.empty() ? m.name + "(X)" : m.name; }
 
 std::string describe(const MethodInfo& m) {
@@ -64,7 +64,8 @@ std::string methods_json(const std::vector<MethodInfo>& methods) {
   return out.dump(2) + "\n";
 }
 
-/// All, or presets and wrappers of this name (quest and kvzip are both), or the parts of any other spec.
+/// Shows all methods; or presets and wrappers with this name (quest and kvzip are both); or the parts of any other
+/// spec.
 void show_methods(const std::string& name, Form form) {
   auto methods = list_methods();
   methods.insert(methods.begin(), describe_recommended());

@@ -60,7 +60,7 @@ void check(const ModelSource& model) {
 
 std::string path_of(const ModelSource& model) {
   if (model.hub.empty()) return model.file;
-  on_interrupt(OnInterrupt::ends);  // what has come stays, and the next download goes on from there
+  on_interrupt(OnInterrupt::ends);  // downloaded bytes stay, and the next download resumes
   DownloadLine line;
   auto out = hub::fetch(model.hub, {model.offline, [&](const hub::Progress& progress) { line.show(progress); }});
   on_interrupt(OnInterrupt::stops_then_ends);

@@ -16,29 +16,28 @@ namespace winnow::cli {
 struct CommonOptions {
   ModelSource model;
   std::string file;     ///< path, `-` for stdin, or empty
-  std::string piped;    ///< the text that stdin has had where no file is named
-  std::string load_kv;  ///< where the compressed text comes from instead, or empty; cache options and prompt are then
-                        ///< the file's
+  std::string piped;    ///< text of stdin if no file is named
+  std::string load_kv;  ///< saved cache to load, or empty; cache options and prompt are then the file's
   CacheOptions cache;
   ModelOptions loading;
   SessionOptions session;
-  PromptText prompt;  ///< format, system and control tokens; text and question are filled in later
+  PromptText prompt;  ///< format, system message and control tokens; text and question are set later
   GenerateOptions generate;
   bool quiet = false;
 };
 
-/// The conversation before its first question: the prompt's form, and the text of -f. Throws InputError.
+/// The conversation before its first question: the prompt's format, and the text of -f. Throws InputError.
 Conversation conversation_of(const CommonOptions& options);
 
-/// The options of `winnow run`, after all checks that need no model.
+/// Options of `winnow run`, after all checks that need no model.
 struct RunOptions : CommonOptions {
-  std::vector<std::string> questions;  ///< none: the text alone
+  std::vector<std::string> questions;  ///< none: only the text
   Protocol protocol = Protocol::aware;
   std::string dump_kept;
-  std::string save_kv;  ///< where the compressed prompt goes, or empty
+  std::string save_kv;  ///< where to save the compressed prompt, or empty
   std::string jsonl;
   std::string output;
-  int parallel = 16;  ///< prompts of `jsonl` that are answered at a time
+  int parallel = 16;  ///< prompts of `jsonl` that are answered at the same time
   bool json = false;
   bool dry_run = false;
 };

@@ -5,9 +5,9 @@
 
 namespace winnow::cli {
 
-/// The text that a pipe, a socket or a file has for stdin; empty where that is empty, or a terminal or device. Waits
-/// for the end, and says so when it takes long, since a pipe may have been left open by mistake. Throws what
-/// read_text() throws.
+/// The text of stdin if it is a pipe, a socket or a file; "" if that is empty, or stdin is a terminal or device. Waits
+/// for the end, and reports a long wait, since a pipe may have been left open by mistake. Throws what read_text()
+/// throws.
 std::string piped_text();
 
 }  // namespace winnow::cli

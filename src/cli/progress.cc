@@ -17,7 +17,7 @@ namespace winnow::cli {
 
 namespace {
 
-/// Work that is done sooner is not shown.
+/// Shorter work is not shown.
 constexpr std::chrono::milliseconds kSoon{500};
 
 double share(std::size_t part, std::size_t whole) { return static_cast<double>(part) / static_cast<double>(whole); }
@@ -27,7 +27,7 @@ void show_line(const std::string& line) {
   std::fflush(stderr);
 }
 
-/// Without how long it will take.
+/// The line without the remaining time.
 std::string line_of(const hub::Progress& p) {
   const auto file = brief(p.file);
   if (p.total == 0) return fmt::format("another process downloads {}: {} are there", file, format_bytes(p.bytes));

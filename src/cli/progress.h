@@ -10,14 +10,14 @@
 
 namespace winnow::cli {
 
-/// ", 12 s left" for work of which a share is done since it began; empty: nothing is done yet.
+/// ", 12 s left" for work with the share `done` since `begin`; "" if nothing is done yet.
 std::string time_left(Clock::time_point begin, double done);
 
-/// Shows how far a prompt has been read and how long the rest will take: one line on stderr that is written over, on a
-/// terminal alone.
+/// Shows the progress and the remaining time of reading a prompt, in one line on stderr that is overwritten. Only on a
+/// terminal.
 void show_progress(Session& session, const std::string& what = "reading the prompt");
 
-/// Such a line for downloads, which goes when they have ended. There is none with --quiet.
+/// The same for downloads; the line is removed at their end. Not shown with --quiet.
 class DownloadLine {
  public:
   DownloadLine() = default;
@@ -28,9 +28,9 @@ class DownloadLine {
   void show(const hub::Progress& progress);
 
  private:
-  std::string file_;         ///< whose download is shown; empty: none
-  Clock::time_point begin_;  ///< of this download, next
-  std::size_t bytes_ = 0;    ///< that were there when it began
+  std::string file_;         ///< being downloaded; empty: none
+  Clock::time_point begin_;  ///< of this download
+  std::size_t bytes_ = 0;    ///< present at the beginning
 };
 
 }  // namespace winnow::cli

@@ -12,7 +12,7 @@ namespace winnow::cli {
 
 namespace {
 
-/// Sets how a terminal shows what comes next on stderr.
+/// Sets the style of the following text on stderr, on a terminal.
 void set_style(const char* escape) {
   if (isatty(STDERR_FILENO) != 0 && std::getenv("NO_COLOR") == nullptr) std::fputs(escape, stderr);
 }

@@ -8,20 +8,20 @@
 
 namespace winnow::cli {
 
-/// Whether a person sees what a model thinks before it answers.
+/// Whether the model's reasoning is shown.
 enum class ShownThinking : std::uint8_t { shown, hidden };
 
-/// An answer as it comes. What is said goes to stdout, what is thought to stderr, dimmed on a terminal: a pipe gets
-/// answers only.
+/// Prints an answer as it is generated. The answer goes to stdout, the reasoning to stderr, dimmed on a terminal, so
+/// that a pipe gets only answers.
 class ShownAnswer {
  public:
   explicit ShownAnswer(ShownThinking thinking) : thinking_(thinking) {}
 
-  /// Throws what write_stdout() does.
+  /// Throws what write_stdout() throws.
   void add(const AnswerPart& part);
-  /// Ends the answer's line. Throws what write_stdout() does.
+  /// Ends the answer's line. Throws what write_stdout() throws.
   void end();
-  /// The same of an answer that failed, if it has begun to say something and stdout has not failed.
+  /// Ends the line of a failed answer, if any of it has been printed and stdout has not failed.
   void break_off();
 
  private:

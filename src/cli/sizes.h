@@ -6,7 +6,7 @@
 
 namespace winnow::cli {
 
-/// A number of bytes: a plain number, or with KiB, MiB or GiB. Throws UsageError, which names the option.
+/// Parses a number of bytes: a plain number, or with KiB, MiB or GiB. Throws UsageError that names the option.
 std::size_t size_of(const char* option, const std::string& text);
 
 }  // namespace winnow::cli

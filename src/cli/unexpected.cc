@@ -13,7 +13,7 @@ namespace winnow::cli {
 
 namespace {
 
-/// Without their dashes.
+/// Names without their dashes.
 std::vector<std::string> names_of_options(const CLI::App& command) {
   std::vector<std::string> out;
   for (const auto* const option : command.get_options()) {
@@ -31,7 +31,7 @@ std::vector<std::string> names_of_commands(const CLI::App& command) {
   return out;
 }
 
-/// `called` is the command with those above it, such as `winnow docs`.
+/// `called` is the command with its parents, such as `winnow docs`.
 std::string sentence(const CLI::App& command, const std::string& called, const std::string& argument) {
   if (argument.starts_with('-')) {
     const auto option = argument.substr(0, argument.find('='));
@@ -47,10 +47,10 @@ std::string sentence(const CLI::App& command, const std::string& called, const s
   return fmt::format("there is no command {}: {}", argument, policy::suggest(argument, commands));
 }
 
-/// Where the words that the commands know end.
+/// The place where the known words end.
 struct Place {
   const CLI::App* command;
-  std::string called;    ///< with the commands above it
+  std::string called;    ///< with its parents
   std::string argument;  ///< the first that the command does not know; empty: it knows all
 };
 

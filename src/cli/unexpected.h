@@ -9,14 +9,13 @@ class App;
 
 namespace winnow::cli {
 
-/// The sentence for the first argument that the command line has and its command does not know, with the nearest that
-/// it knows; empty: there is none. REQUIRES: a parse has ended early.
+/// The error for the first argument that its command does not know, with the nearest known one; "" if there is none.
+/// REQUIRES: parsing has failed.
 std::string unexpected_argument(const CLI::App& app);
-/// The same where that argument stands in the place of a command; empty elsewhere.
+/// The same if that argument is in the place of a command, otherwise "".
 std::string unknown_command(const CLI::App& app);
 
-/// The words of the command line's command if it needs a further one, such as `winnow docs`; empty: it needs none.
-/// REQUIRES: as above.
+/// The command line's command if it needs a subcommand, such as `winnow docs`, otherwise "". REQUIRES: as above.
 std::string needs_command(const CLI::App& app);
 
 }  // namespace winnow::cli

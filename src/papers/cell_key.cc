@@ -13,14 +13,14 @@ namespace winnow::papers {
 
 namespace {
 
-/// What both ask for must be the same, or only one asks.
+/// The value of row or column. If both have one, they must be equal.
 std::string either(const std::string& row, const std::string& column, const char* what) {
   if (!row.empty() && !column.empty() && row != column)
     throw InputError(fmt::format("the row selects the {} {}, the column {}", what, brief(row), brief(column)));
   return row.empty() ? column : row;
 }
 
-/// The tasks of both; of one where only one names some; all of the measure where none does.
+/// The tasks that both select; if only one selects tasks, these; if none does, all of the measure.
 std::vector<std::string> tasks_of(const Select& row, const Select& column, const Measure& measure) {
   std::set<std::string> all;
   for (const auto* task : measure.tasks) all.insert(task->name);
@@ -45,8 +45,8 @@ const Measure& key_measure(const Recipe& recipe, const std::string& name) {
   return *found;
 }
 
-/// What row and column select, which must be among `all` that the measure's methods have. Empty texts stand for methods
-/// without it; where none has it (full has no budget), what is selected is without effect.
+/// The value that row and column select, which must be one of `all`, the values of the measure's methods. Empty values
+/// are those of methods without it; if all are empty (full has no budget), the selection has no effect.
 std::string selected(const std::string& row, const std::string& column, const char* what, const Measure& measure,
                      const std::vector<std::string>& all) {
   auto out = either(row, column, what);
@@ -60,7 +60,7 @@ std::string selected(const std::string& row, const std::string& column, const ch
   return out;
 }
 
-/// The one method that fits.
+/// The only method that fits.
 eval::Method method_of(const Select& row, const Select& column, const Measure& measure) {
   const auto all = [&](const auto& text_of) {
     std::vector<std::string> out;

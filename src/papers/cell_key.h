@@ -5,8 +5,8 @@
 
 namespace winnow::papers {
 
-/// What a row and a column select together. Throws InputError where they contradict each other, select what the measure
-/// does not have, or leave several methods or protocols.
+/// The cell that a row and a column select. Throws InputError if they contradict each other, select something that the
+/// measure lacks, or leave several methods or protocols.
 CellKey key_of(const Recipe& recipe, const Select& row, const Select& column);
 
 }  // namespace winnow::papers

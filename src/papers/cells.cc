@@ -10,7 +10,7 @@ namespace winnow::papers {
 
 namespace {
 
-/// A figure of a record by its name; empty: the score.
+/// A record's figure by its name; "" is the score.
 std::optional<double> figure(const eval::Record& record, const std::string& name) {
   if (name.empty()) return record.score;
   if (name == "bytes_held") return static_cast<double>(record.bytes_held);
@@ -25,7 +25,7 @@ bool is_of_method(const eval::Key& key, const CellKey& cell) {
          key.kv_type == method.kv_type().print() && key.protocol == eval::name_of(cell.protocol);
 }
 
-/// Whether the prompt fits into the budget.
+/// True if the prompt fits into the budget.
 bool keeps_all(const eval::Record& record) {
   if (record.key.budget.empty()) return false;
   const auto budget = Budget::parse(record.key.budget);

@@ -14,43 +14,43 @@ namespace winnow::papers {
 
 using Labels = std::map<std::string, std::string>;
 
-/// Whether all of the wanted labels are there.
+/// True if `all` has all of the wanted labels.
 bool has_labels(const Labels& all, const Labels& wanted);
 
-/// What was measured for one cell.
+/// Measured values of one cell.
 struct Cell {
   struct Value {
     double value = 0;
-    const eval::Record* record = nullptr;  ///< that it is of
-    bool is_full = false;                  ///< it is of the full cache, whose figure stands for the cell's method
+    const eval::Record* record = nullptr;  ///< the value's record
+    bool is_full = false;                  ///< the record is the full cache's, which stands for the cell's method
   };
 
-  /// Task, then sample (with what was read of it): two cells are compared on the samples that both have.
+  /// By task, then by sample (including what was read of it): cells are compared on the samples that both have.
   std::map<std::string, std::map<std::string, Value>> values;
   int planned = 0;   ///< samples
-  int measured = 0;  ///< of them, also without a figure
-  int skipped = 0;   ///< of these, those without a figure
-  int full = 0;      ///< those for which the full cache's figure stands
+  int measured = 0;  ///< of these, measured samples, with or without a figure
+  int skipped = 0;   ///< of these, samples without a figure
+  int full = 0;      ///< samples with the full cache's figure
 
   int samples() const { return measured - skipped; }
   bool is_whole() const { return measured >= planned; }
   bool is_full() const { return full > 0 && full == samples(); }
 };
 
-/// The mean of the tasks' means, with its interval; nothing without a figure.
+/// The mean of the tasks' means, with its interval; empty without a figure.
 std::optional<eval::Mean> mean_of(const Cell& cell);
 
-/// The mean of a - b over the samples of both, of the tasks' means.
+/// The mean of the tasks' mean differences a - b, over the samples that both have.
 struct Difference {
   eval::Mean mean;
   int samples = 0;
-  int same = 0;  ///< of these, those of which both figures are the same record's, since nothing was evicted
+  int same = 0;  ///< of these, samples where both figures are of the same record, since nothing was evicted
 };
 std::optional<Difference> difference(const Cell& a, const Cell& b);
 
-/// The records that a sheet's run has made, or another with the same settings. A prompt that fits into the budget was
-/// not measured with it: the full cache's figure stands for it, where there is one, since nothing would be evicted.
-/// Cells refer to the records, which must outlive them.
+/// Records of a sheet's run, or of another run with the same settings. A prompt that fits into the budget was not
+/// measured with it; the full cache's figure, if any, stands for it, since nothing would be evicted. Cells point to the
+/// records, which must outlive them.
 class Found {
  public:
   Found(const Sheet& sheet, const std::vector<eval::Record>& records);
@@ -62,15 +62,15 @@ class Found {
  private:
   /// The full cache's record of the same prompt.
   const eval::Record* full(const eval::Record& record) const;
-  /// The record whose figures are shown: itself, the full cache's where the prompt fits into the budget, or none.
+  /// The record to show: the record itself, the full cache's if the prompt fits into the budget, or none.
   const eval::Record* shown(const eval::Record& record) const;
-  /// The lines of the plan that a cell is about.
+  /// The plan's samples for a cell.
   std::vector<const Planned*> planned(const CellKey& key) const;
-  /// The cell's records among those of one line of the plan.
+  /// The cell's records of some planned samples.
   std::vector<const eval::Record*> records(const CellKey& key, const Planned& planned) const;
 
   const Sheet& sheet_;
-  std::map<std::string, std::vector<const eval::Record*>> by_task_;  ///< as records name it
+  std::map<std::string, std::vector<const eval::Record*>> by_task_;  ///< by the task's name in records
   std::map<eval::Key, const eval::Record*> by_key_;
 };
 

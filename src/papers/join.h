@@ -7,8 +7,8 @@
 
 namespace winnow::papers {
 
-/// The evaluations of all plans, such that a task that several of them measure with the same samples, protocols and
-/// limits is there once, with the methods of all. So its prompts are read once for all recipes.
+/// Joins the evaluations of all plans: a task that several of them measure with the same samples, protocols and limits
+/// occurs once, with all their methods. So its prompts are read once for all recipes.
 std::vector<eval::Evaluation> joined(std::vector<Plan> plans);
 
 }  // namespace winnow::papers

@@ -15,13 +15,13 @@ namespace winnow::papers {
 
 namespace {
 
-/// The number at the end: table-10 comes after table-9.
+/// The number at the end of a name: table-10 comes after table-9.
 int number_at_end(const std::string& name) {
   const auto begin = name.find_last_not_of("0123456789");
   return begin + 1 < name.size() ? std::stoi(name.substr(begin + 1)) : 0;
 }
 
-/// "ems/table-9" -> "ems/table-"
+/// The name without its number: "ems/table-9" -> "ems/table-".
 std::string kind_of(const std::string& name) { return name.substr(0, name.find_last_not_of("0123456789") + 1); }
 
 bool precedes(const std::string& a, const std::string& b) {

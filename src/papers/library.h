@@ -9,13 +9,13 @@
 
 namespace winnow::papers {
 
-/// papers/schema.json
+/// The text of papers/schema.json.
 std::string_view schema_text();
 
-/// The names of the built-in recipes: the paper's order, then tables and figures by their numbers.
+/// Names of the built-in recipes, by paper, then tables and figures by number.
 const std::vector<std::string>& recipe_names();
 
-/// A built-in recipe, or a file of the user's own. Throws UsageError for what is neither, InputError as parse_recipe().
+/// Loads a built-in recipe, or the user's file. Throws UsageError if it is neither, InputError as parse_recipe().
 Recipe load_recipe(const std::string& name_or_path);
 
 }  // namespace winnow::papers

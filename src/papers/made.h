@@ -22,7 +22,7 @@ std::vector<Made> make(std::span<const eval::TaskInfo* const> tasks, const Model
 
 std::size_t count_samples(const std::vector<Made>& made);
 
-/// What the samples have of a label.
+/// The values of a label among the samples.
 std::set<std::string> values_of(const std::vector<Made>& made, const char* label);
 
 }  // namespace winnow::papers

@@ -11,7 +11,7 @@ namespace winnow::papers {
 
 namespace {
 
-/// Differences of cells. The same pair may be asked for by several of the paper's models.
+/// Differences of cells, cached, since several of the paper's models may need the same pair.
 class Differences {
  public:
   Differences(const Recipe& recipe, const Cells& cells) : recipe_(recipe), cells_(cells) {}

@@ -21,9 +21,9 @@ namespace {
 using Beyond = eval::PromptLimits::Beyond;
 using eval::TaskInfo;
 
-constexpr int kAnswer = 64;  // tokens of the context that a question of a made-up prompt and its answer may need
+constexpr int kAnswer = 64;  // of the context, for the question and answer of a generated prompt
 
-/// All of a few numbers; of many the first and the last.
+/// All of a few numbers, or the first and last of many.
 std::string listed(const std::vector<int>& numbers) {
   constexpr std::size_t kFew = 8;
   return numbers.size() <= kFew ? fmt::format("{}", fmt::join(numbers, ", "))
@@ -34,7 +34,7 @@ std::string lengths_in_words(const Measure& measure) {
   return measure.lengths.empty() ? "the tasks' usual one" : listed(measure.lengths);
 }
 
-/// Whether made-up prompts of a length fit into the context, with the measure's answers.
+/// True if generated prompts of a length fit into the context, with the measure's answers.
 bool fits(const Measure& measure, int length, int context) {
   return length <= context - std::max(kAnswer, measure.answer);
 }
@@ -45,7 +45,7 @@ std::vector<int> too_long(const Measure& measure, const std::vector<int>& length
   return out;
 }
 
-/// What happens to prompts of lengths that do not fit.
+/// Says what happens to prompts that do not fit.
 std::string beyond_note(const Measure& measure, const std::vector<int>& lengths, int context, Beyond beyond) {
   const auto prompts = fmt::format("{}: prompts of {} tokens{}", measure.name, listed(lengths),
                                    measure.answer > 0 ? fmt::format(" with answers of {}", measure.answer) : "");
@@ -53,7 +53,7 @@ std::string beyond_note(const Measure& measure, const std::vector<int>& lengths,
                                    : fmt::format("{} are left out, since the model's context is {}", prompts, context);
 }
 
-/// The labels by which the recipe's cells and plots tell samples apart.
+/// The labels by which the recipe's cells and plots distinguish samples.
 std::set<std::string> labels_of(const Recipe& recipe) {
   std::set<std::string> out;
   for (const auto* lines : {&recipe.rows, &recipe.columns}) {
@@ -69,7 +69,7 @@ bool takes(const Measure& measure, TaskInfo::Option option) {
   return std::ranges::any_of(measure.tasks, [&](const TaskInfo* task) { return task->takes(option); });
 }
 
-/// Whether --max-prompt cuts a task's prompts: the paper's are cut, or they stand in files.
+/// True if --max-prompt cuts a task's prompts: the paper cuts them, or they are in files.
 bool is_cut(const Measure& measure, const TaskInfo& task) {
   return measure.max_prompt > 0 || task.takes(TaskInfo::max_prompt);
 }
@@ -129,7 +129,7 @@ class Planner {
     }
   }
 
-  /// The user's, where the measure goes by lengths.
+  /// The user's lengths if the measure has lengths.
   std::vector<int> lengths(const Measure& measure) {
     const bool is_users = !tasks_.lengths.empty() && takes(measure, TaskInfo::length);
     auto out = is_users ? tasks_.lengths : measure.lengths;
@@ -138,7 +138,7 @@ class Planner {
     return out;
   }
 
-  /// How the measure's tasks are made, with prompts of the lengths that are not left out. Nothing where none is left.
+  /// Options for making the measure's tasks, with prompts of the remaining lengths. Empty if none remains.
   std::optional<eval::TaskOptions> options_of(const Measure& measure, std::vector<int> lengths) const {
     eval::TaskOptions options = tasks_;
     options.shots = measure.shots;
@@ -154,7 +154,7 @@ class Planner {
     return options;
   }
 
-  /// Lines that are no samples are not reported: the run does not read them.
+  /// Does not report lines that are not samples: the run does not read them.
   std::size_t count_without_limit(const Measure& measure, const std::vector<const TaskInfo*>& tasks,
                                   eval::TaskOptions options) const {
     options.limit = 0;
@@ -164,7 +164,7 @@ class Planner {
     return count_samples(made);
   }
 
-  /// Leaves out the samples that no cell is about, and tasks that have no others.
+  /// Removes the samples that no cell selects, and tasks without any others.
   void leave_out_unselected(const Measure& measure, std::vector<Made>& made) const {
     for (auto& one : made)
       std::erase_if(one.task.samples,
@@ -172,7 +172,7 @@ class Planner {
     std::erase_if(made, [](const Made& one) { return one.task.samples.empty(); });
   }
 
-  /// The same, and notes what it means.
+  /// The same, with notes about it.
   void keep_selected(const Measure& measure, std::vector<Made>& made) {
     const auto before = values_of(made, "length");
     leave_out_unselected(measure, made);
@@ -186,7 +186,7 @@ class Planner {
     }
   }
 
-  /// How many samples --limit has left, and of which part of what the recipe varies.
+  /// Notes how many samples --limit has left, and of what part of the recipe's values.
   void note_limit(const Measure& measure, const std::vector<Made>& made, std::size_t without_limit) {
     const auto samples = count_samples(made);
     auto out = samples > without_limit ? fmt::format("{}: --limit {} makes {} samples, not {} as without it",
@@ -202,8 +202,8 @@ class Planner {
     note(out);
   }
 
-  /// What prompts are cut to: the paper's length, the user's, or what the context leaves beside the longest answer. 0:
-  /// none is cut.
+  /// The length to which prompts are cut: the paper's, the user's, or the context without the longest answer. 0: none
+  /// is cut.
   int max_prompt(const Measure& measure, const std::vector<Made>& made) {
     const bool is_users = limits_.max_prompt > 0 && takes(measure, TaskInfo::max_prompt);
     if (measure.max_prompt == 0 && !is_users) return 0;

@@ -9,22 +9,22 @@
 
 namespace winnow::papers {
 
-/// What a run of a recipe does with a model and a folder of data.
+/// The work of a run of a recipe with a model and a data folder.
 struct Plan {
   std::vector<eval::Evaluation> evaluations;  ///< one for each task of each measure; none: nothing can be measured
   Sheet sheet;
-  std::vector<std::string> unused;  ///< options of the user's that no measure goes by
+  std::vector<std::string> unused;  ///< the user's options that no measure uses
 };
 
-/// Measures the samples that the recipe's cells are about. Leaves out what cannot be measured, and notes why: tasks
-/// without their files, lengths beyond the model's context (unless `limits` or the measure allow them). The lengths of
-/// `tasks`, if any, stand for the recipe's, where a task goes by lengths. Prompts that the paper cuts are cut to what
-/// the context holds; `limits.max_prompt`, if any, is the most of these and of all that stand in files. Throws what
-/// making the tasks throws besides missing files.
+/// Plans to measure the samples of the recipe's cells. Leaves out what cannot be measured, and notes why: tasks without
+/// their files, lengths beyond the model's context (unless `limits` or the measure allow them). The lengths of `tasks`,
+/// if any, replace the recipe's for tasks with lengths. Prompts that the paper cuts are cut to fit the context;
+/// `limits.max_prompt`, if any, limits these and all prompts from files. Throws what making the tasks throws, except
+/// for missing files.
 Plan plan(const Recipe& recipe, const Model& model, const eval::TaskOptions& tasks, const eval::PromptLimits& limits);
 
-/// What of a recipe's data and lengths is at hand: a sentence for each thing that is not. `data` may be empty
-/// (unknown), `context` 0 (likewise).
+/// One sentence for each of the recipe's data files and lengths that is not available. `data` may be empty (unknown),
+/// and `context` 0 (unknown).
 std::vector<std::string> not_at_hand(const Recipe& recipe, const std::string& data, int context);
 
 }  // namespace winnow::papers

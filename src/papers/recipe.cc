@@ -16,7 +16,7 @@ namespace winnow::papers {
 
 namespace {
 
-/// Does `work`; an error's sentence then begins with the place in the recipe.
+/// Runs `work`, and prefixes its errors with the place in the recipe.
 template <class Work>
 auto at(const std::string& place, const Work& work) {
   try {
@@ -53,7 +53,7 @@ std::vector<eval::Method> methods_of(const Json& json, const std::string& place)
 
 /// The canonical form of one method.
 std::string canonical_method(const std::string& text) {
-  const std::string some_budget = "64";  // a method is complete only with one
+  const std::string some_budget = "64";  // without a budget, a method is incomplete
   const std::string some_type = "f16";
   const auto methods =
       eval::methods_of(std::span(&text, 1), std::span(&some_budget, 1), std::span(&some_type, 1), kProtocols);
@@ -106,7 +106,7 @@ Select select_of(const Json& json, const std::string& place) {
   return out;
 }
 
-/// `unit`: of lines that give none.
+/// `unit` is the default of the lines.
 std::vector<Line> lines_of(const Json& json, const char* name, double unit) {
   std::vector<Line> out;
   if (!json.contains(name)) return out;
@@ -146,7 +146,7 @@ std::vector<Figures> figures_of(const Json& json, std::size_t rows, std::size_t 
   return out;
 }
 
-/// The number of the line of that name.
+/// The index of the line with this name.
 std::size_t number_of(const std::vector<Line>& lines, const std::string& name, const std::string& place) {
   const auto found = std::find_if(lines.begin(), lines.end(), [&](const Line& line) { return line.name == name; });
   if (found == lines.end()) throw InputError(fmt::format("{}: there is no {}", place, brief(name)));
@@ -198,7 +198,7 @@ Plot plot_of(const Json& json) {
   return out;
 }
 
-/// Every cell must stand for something.
+/// Checks that every cell selects something.
 void check_cells(const Recipe& recipe) {
   for (std::size_t r = 0; r < recipe.rows.size(); ++r) {
     for (std::size_t c = 0; c < recipe.columns.size(); ++c)

@@ -18,7 +18,7 @@ namespace winnow::papers {
 
 namespace {
 
-/// "all of SnapKV; H2O: 128, 256"
+/// The missing cells: "all of SnapKV; H2O: 128, 256".
 std::string cells_missing(const Recipe& recipe, const Cells& cells,
                           const std::function<bool(const Cell&)>& is_missing) {
   std::string out;
@@ -82,7 +82,7 @@ std::map<std::pair<std::string, std::string>, double> map_of(const Sheet& sheet,
 
 using Points = std::vector<std::pair<double, double>>;
 
-/// The means by place, each over the series that reach it.
+/// Means by index, each over the series that are long enough.
 Points means_of(const std::vector<std::vector<double>>& series) {
   std::map<std::size_t, std::vector<double>> by_place;
   for (const auto& one : series) {
@@ -103,9 +103,10 @@ Points histogram_of(const std::vector<std::vector<double>>& series) {
   return {count.begin(), count.end()};
 }
 
-/// A stroke for each layer, around its number: its heads by height. None where the layers' heads are not known.
+/// A stroke for each layer around its number, with its heads in ascending order. Empty if the number of layers is
+/// unknown.
 Points sorted_by_layer(const Points& heads, int layers) {
-  constexpr double kWidth = 0.8;  // of a stroke
+  constexpr double kWidth = 0.8;  // width of a stroke
   if (layers <= 0 || heads.size() % as_size(layers) != 0) return {};
   const std::size_t count = heads.size() / as_size(layers);
   Points out;
@@ -130,7 +131,7 @@ Points course_of(const Sheet& sheet, const Found& found, const std::optional<Cel
   return kind == PlotKind::heads ? sorted_by_layer(means_of(series), sheet.layers) : means_of(series);
 }
 
-/// The columns that show series of their own: those that differ in their figures alone have the same.
+/// Columns with series of their own: columns that differ only in their figures share them.
 std::vector<std::size_t> columns_of_series(const Recipe& recipe) {
   std::vector<std::size_t> out;
   std::vector<Select> known;
@@ -144,7 +145,7 @@ std::vector<std::size_t> columns_of_series(const Recipe& recipe) {
   return out;
 }
 
-/// Where one has a number that others do not have, these have it 0 times.
+/// Adds a count of 0 for numbers that only other histograms have.
 void fill_gaps(std::vector<eval::Curve>& histograms) {
   std::set<double> numbers;
   for (const auto& one : histograms) {

@@ -11,10 +11,10 @@
 
 namespace winnow::papers {
 
-/// What a plot of series shows.
+/// One plot of series.
 struct Courses {
-  std::string column;               ///< empty: there is one plot for all columns
-  std::vector<eval::Curve> curves;  ///< of each row that has one
+  std::string column;               ///< empty: one plot for all columns
+  std::vector<eval::Curve> curves;  ///< of each row with a series
 };
 
 /// A recipe's counterpart with one model, as far as it was measured.
@@ -24,10 +24,10 @@ struct Result {
   std::vector<std::vector<std::optional<eval::Mean>>> figures;  ///< [row][column], in the paper's unit
   std::vector<Compared> orders;
   std::vector<Courses> courses;
-  /// Of each row the mean score (0 to 1) by the values of the plot's two labels; empty: it is no heat map.
+  /// Mean score (0 to 1) of each row by the values of the plot's two labels; empty: not a heat map.
   std::vector<std::map<std::pair<std::string, std::string>, double>> maps;
 
-  /// What is missing: what the recipe and the run say, then the cells without all their samples.
+  /// Missing parts: notes of the recipe and the run, then the cells without all their samples.
   std::vector<std::string> missing() const;
 };
 
@@ -41,10 +41,10 @@ struct Pair {
   std::size_t less = 0;
   std::map<Verdict, int> count;
 };
-/// The orders by who says so, and by rows.
+/// The orders grouped by source and rows.
 std::vector<Pair> pairs_of(const std::vector<Compared>& orders);
 
-/// "Of 30 orders of the paper 20 agree, 3 disagree, 7 cannot be told." Verdicts that no order has are left out.
+/// "Of 30 orders of the paper 20 agree, 3 disagree, 7 cannot be told." Leaves out verdicts without orders.
 std::string in_words(const std::vector<Compared>& orders);
 
 }  // namespace winnow::papers

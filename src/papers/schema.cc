@@ -34,18 +34,18 @@ struct Schema {
 };
 
 const Schema& schema() {
-  static const auto* const out = new Schema;  // lives as long as the process
+  static const auto* const out = new Schema;  // never destroyed
   return *out;
 }
 
-/// A part of the schema, with what it refers to in its place.
+/// A part of the schema, with references resolved.
 const nlohmann::json& meant(const nlohmann::json& part) {
   return part.contains("$ref")
              ? schema().json.at(nlohmann::json::json_pointer(part["$ref"].get<std::string>().substr(1)))
              : part;
 }
 
-/// A part of a recipe, and what the schema says of it.
+/// A part of a recipe, with its rules in the schema.
 struct Place {
   std::string name;  ///< measures[0].tasks
   const nlohmann::json* value;
@@ -74,7 +74,7 @@ std::vector<std::string> property_names(const nlohmann::json& object) {
   return out;
 }
 
-/// What a field lacks or has too much; empty: it has the right ones, or is no object.
+/// The missing or unknown fields of an object; "" if there are none, or the value is not an object.
 std::string wrong_field(const nlohmann::json& value, const nlohmann::json& rules) {
   if (!value.is_object()) return {};
   const auto known = property_names(rules.value("properties", nlohmann::json::object()));
@@ -99,7 +99,7 @@ std::string issue_in_words(const nlohmann::json& type) {
   return fmt::format("{}", fmt::join(out, " or "));
 }
 
-/// What a value that has the right type must be.
+/// Limits of a value of the right type.
 std::string limits_in_words(const nlohmann::json& rules) {
   std::vector<std::string> out;
   const auto add = [&](const char* rule, const char* words) {
@@ -113,8 +113,7 @@ std::string limits_in_words(const nlohmann::json& rules) {
   return fmt::format("{}", fmt::join(out, " and "));
 }
 
-/// Why the value is not as its rules say. valijson knows which one is broken, and says so for those who know JSON
-/// Schema.
+/// Why the value violates its rules. valijson finds the broken rule, but describes it for readers who know JSON Schema.
 std::string why(const Place& at, const std::string& description) {
   const auto& rules = *at.rules;
   if (rules.contains("enum")) {
@@ -134,7 +133,7 @@ std::string violation(const nlohmann::json& recipe) {
   valijson::ValidationResults results;
   const Adapter adapter(recipe);
   if (valijson::Validator().validate(schema().parsed, adapter, &results)) return {};
-  // Each level says again that something below it is wrong. The deepest says what.
+  // Each level repeats that something below it is wrong. The deepest error is the informative one.
   std::optional<SchemaError> deepest;
   for (SchemaError error; results.popError(error);) {
     if (!deepest || error.context.size() > deepest->context.size()) deepest = error;

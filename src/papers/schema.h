@@ -6,7 +6,7 @@
 
 namespace winnow::papers {
 
-/// Why a recipe is not as the schema (papers/schema.json) says, with the place in it; empty: it is.
+/// How a recipe violates the schema (papers/schema.json), with the place; "" if it does not.
 std::string violation(const nlohmann::json& recipe);
 
 }  // namespace winnow::papers

@@ -9,18 +9,18 @@
 
 namespace winnow::papers {
 
-/// Which samples a recipe shows. Its plots are of its cells, so these tell.
+/// The samples that a recipe shows in its cells. Plots only use cells.
 class Selection {
  public:
   /// `recipe` must outlive it.
   explicit Selection(const Recipe& recipe);
 
-  /// Whether some cell has a figure of the sample: it is of the cell's measure, task and labels, and long enough for
-  /// the cell's value.
+  /// True if some cell uses the sample: it has the cell's measure, task and labels, and is long enough for the cell's
+  /// value.
   bool has(const Measure& measure, const std::string& task, const eval::Sample& sample) const;
 
  private:
-  std::vector<CellKey> cells_;  ///< one of those that differ in their methods only
+  std::vector<CellKey> cells_;  ///< without those that differ only in their methods
 };
 
 }  // namespace winnow::papers

@@ -11,7 +11,7 @@ struct RecipeText {
   std::string_view text;
 };
 
-/// The files of papers/, which CMake puts into the program.
+/// The files of papers/, which CMake embeds in the program.
 extern const std::string_view kSchema;
 extern const std::vector<RecipeText> kRecipes;
 

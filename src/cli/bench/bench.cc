@@ -27,7 +27,7 @@ namespace winnow::cli {
 
 namespace {
 
-/// Options as CLI11 fills them in, before they are checked.
+/// Options as CLI11 sets them, before they are checked.
 struct RawBench {
   CommonArguments common;
   CommonOptions options;
@@ -62,7 +62,7 @@ void add_bench_options(CLI::App& bench, RawBench& r) {
   bench.add_option("-o,--output", r.form, "md, csv or json")->check(CLI::IsMember({"md", "csv", "json"}));
 }
 
-/// Refuses wrong arguments before a model is loaded.
+/// Checks the arguments before a model is loaded.
 void check(RawBench& r) {
   check_common(r.common, r.options);
   auto& p = r.bench;
@@ -87,7 +87,7 @@ std::vector<Token> random_tokens(const Model& model, int count) {
 }
 
 std::vector<Token> tokens_of_file(const Model& model, const std::string& path, int count) {
-  constexpr std::size_t kLongestPiece = 16;  // bytes, for nearly all tokens of a text
+  constexpr std::size_t kLongestPiece = 16;  // nearly all tokens of a text are shorter
   const auto needed = as_size(count);
   auto out = model.tokenize(read_text(path).substr(0, needed * kLongestPiece));
   if (out.size() < needed)

@@ -25,7 +25,7 @@ using Json = nlohmann::ordered_json;
 struct Speed {
   std::vector<double> samples;
   double mean = 0;
-  double deviation = 0;  ///< of the samples
+  double deviation = 0;  ///< standard deviation of the samples
   double median = 0;
   double least = 0;
   double most = 0;
@@ -58,7 +58,7 @@ bool same_test(const Row& a, const Row& b) {
          a.beside == b.beside;
 }
 
-/// Speed divided by that of the fastest peer of the same test, by the medians.
+/// Speed divided by that of the fastest peer in the same test, by the medians.
 std::optional<double> over_peers(const Row& row, const std::vector<Row>& rows) {
   if (row.engine != Engine::winnow) return {};
   std::optional<double> peer;
@@ -123,7 +123,7 @@ Json row_json(const Row& row, const std::vector<Row>& rows, const BenchSetting& 
           {"version", kVersion}};
 }
 
-/// A value as a CSV field; lists are separated by blanks.
+/// A value as a CSV field; elements of lists are separated by spaces.
 std::string field(const Json& value) {
   if (value.is_null()) return "";
   if (!value.is_array()) return value.is_string() ? fmt::format("\"{}\"", value.get<std::string>()) : value.dump();

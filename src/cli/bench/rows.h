@@ -10,14 +10,14 @@ namespace winnow::cli {
 
 enum class RowForm : std::uint8_t { md, csv, json };
 
-/// The part that all rows of a benchmark have in common.
+/// Settings that all rows of a benchmark share.
 struct BenchSetting {
   ModelInfo model;
   int threads = 0;
   benchmark::Roofline roofline;
 };
 
-/// The rows as a table for people, as lines for a spreadsheet or as a JSON array.
+/// The rows as a table, as CSV or as a JSON array.
 std::string print_rows(const std::vector<benchmark::Row>& rows, const BenchSetting& setting, RowForm form);
 
 }  // namespace winnow::cli

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `winnow calibrate`: what methods need to know of a model, from a text of its user.
+// `winnow calibrate`: computes the facts about a model that some methods need, from the user's text.
 #include <spdlog/fmt/fmt.h>
 
 #include <CLI/CLI.hpp>
@@ -23,7 +23,7 @@ namespace winnow::cli {
 
 namespace {
 
-/// With fewer tokens, a map of some hundred numbers follows the text's chance.
+/// With fewer tokens, a few hundred numbers depend on the choice of the text.
 constexpr int kFew = 10000;
 
 struct CalibrateArguments {
@@ -42,7 +42,7 @@ std::string told_model(const Calibrated& c, const std::string& path, double seco
       seconds, 100 * sum / static_cast<double>(c.explained.size()), counted(c.explained.size(), "layer"));
 }
 
-/// With -hf the first argument is the text.
+/// With -hf, the first argument is the text.
 void take_arguments(CalibrateArguments& a) {
   auto& o = a.options;
   if (!o.model.hub.empty() && o.file.empty()) o.file.swap(o.model.file);

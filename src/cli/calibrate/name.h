@@ -7,7 +7,7 @@
 
 namespace winnow::cli {
 
-/// Identity of a session's calibration: a hash of its file. Empty where there is none. Throws InputError.
+/// A hash of the session's calibration file, or "" if there is none. Throws InputError.
 std::string calibration_name(const SessionOptions& options);
 
 }  // namespace winnow::cli

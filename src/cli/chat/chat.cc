@@ -23,10 +23,10 @@ namespace winnow::cli {
 
 namespace {
 
-/// A person at a terminal sees what went wrong and continues; a script is told at the end.
+/// After an error, a person at a terminal goes on; a script gets an error at the end.
 enum class Audience : std::uint8_t { person, script };
 
-/// Lines from a person or a script, said to the model or done as commands.
+/// Runs the lines of a person or a script: messages to the model, or commands.
 class ChatLoop {
  public:
   ChatLoop(Session& session, const CommonOptions& options, Audience audience)
@@ -57,11 +57,11 @@ class ChatLoop {
     auto line = lines_->next();
     if (!line) --number_;
     if (audience_ == Audience::script) on_interrupt(OnInterrupt::stops_then_ends);
-    return line;  // a person's Ctrl-C during the line itself only clears it
+    return line;  // a person's Ctrl-C in the line itself only clears it
   }
 
-  /// A line that fails does not change the conversation. An error that cannot be reported, or a script's Ctrl-C, ends
-  /// the conversation.
+  /// Runs a line. A line that fails does not change the conversation. An error that cannot be reported, or Ctrl-C in a
+  /// script, ends the conversation.
   AfterCommand take(const std::string& line) {
     try {
       if (line.front() == '/') return run_chat_command(line, state_);
@@ -117,7 +117,7 @@ void greet(const Session& session, const CommonOptions& options) {
                    model.name.empty() ? model.path : brief(model.name), described_in_full(options.cache)));
 }
 
-/// Another seed each time, unless one was chosen.
+/// Sampling options with a new seed, unless the user chose one.
 SamplingOptions sampling_for(const Model& model, const SamplingChoice& chosen) {
   auto others = default_sampling(model);
   others.seed = static_cast<std::uint32_t>(std::random_device{}());

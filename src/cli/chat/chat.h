@@ -11,30 +11,30 @@
 
 namespace winnow::cli {
 
-/// The options of `winnow chat`, after all checks that need no model.
+/// Options of `winnow chat`, after all checks that need no model.
 struct ChatOptions : CommonOptions {
-  SamplingChoice sampling;  ///< the rest is the model's
+  SamplingChoice sampling;  ///< chosen options; the others are the model's
 };
 
 /// `winnow chat`: a conversation whose lines come from a terminal or from stdin. Throws winnow::Error.
 void chat_command(ChatOptions options);
 
-/// The method of a conversation, which may have no end: `auto` is what is recommended for questions that come later.
+/// The method of a conversation without a fixed end: `auto` is the recommended one for later questions.
 Spec endless_spec(const std::string& text);
 
-/// Everything that a command may look at and change.
+/// The state that chat commands can read and change.
 struct ChatState {
   Chat& chat;
-  std::optional<Reply> last;  ///< of the last line that was answered
+  std::optional<Reply> last;  ///< to the last line that was answered
 };
 
-/// The tokens that a conversation's cache has read, as /stats and /save count them, and how, in a few words. REQUIRES:
-/// it has a cache.
+/// The number of tokens in a conversation's cache, as /stats and /save count them, and its options, in a few words.
+/// REQUIRES: it has a cache.
 std::string resumed(const Chat& chat);
 
 enum class AfterCommand : std::uint8_t { goes_on, ends };
 
-/// A command of a conversation, as /help lists it.
+/// A chat command, as /help lists it.
 struct ChatCommandInfo {
   std::string name;       ///< `/kv`
   std::string arguments;  ///< `[SPEC [BUDGET]]`
@@ -43,8 +43,8 @@ struct ChatCommandInfo {
 
 std::vector<ChatCommandInfo> chat_commands();
 
-/// Runs the command of a line that begins with /. Its output goes to stderr. Throws winnow::Error; an unknown command
-/// names the most similar ones.
+/// Runs a line that begins with /. Writes to stderr. Throws winnow::Error; for an unknown command it names the most
+/// similar ones.
 AfterCommand run_chat_command(const std::string& line, ChatState& state);
 
 }  // namespace winnow::cli

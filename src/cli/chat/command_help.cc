@@ -13,7 +13,7 @@ namespace winnow::cli {
 
 namespace {
 
-/// A line as it is typed: `/kv`, and `snap` after it.
+/// A line that is being typed: `/kv`, followed by `snap`.
 struct Typed {
   std::string_view name;
   std::string_view rest;
@@ -29,7 +29,7 @@ Typed typed(std::string_view line) {
 
 bool is_command(std::string_view line) { return line.starts_with('/'); }
 
-/// The commands whose name begins with what is typed; once it is complete, the one with that name.
+/// The commands whose names begin with the typed text, or the one with this name if it is complete.
 std::vector<ChatCommandInfo> meant(const Typed& typed) {
   auto all = chat_commands();
   std::erase_if(

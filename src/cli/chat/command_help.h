@@ -5,7 +5,7 @@
 
 namespace winnow::cli {
 
-/// Help for the commands of a conversation while they are typed. Other lines need none.
+/// Help for chat commands that are being typed. Other lines need none.
 class CommandHelp : public TypingHelp {
  public:
   std::vector<std::string> completions(std::string_view line) const override;

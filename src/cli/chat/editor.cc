@@ -24,11 +24,11 @@ namespace winnow::cli {
 
 namespace {
 
-/// A key that no keyboard has. It stands for a hint that has to be shown anew.
+/// A character that no key produces. It makes libedit show the hint again.
 constexpr wchar_t kHintKey = 0x9c;
 constexpr std::wstring_view kPasteEnd = L"\033[201~";
 
-/// libedit reads characters, not bytes. A terminal outside of any UTF-8 locale most likely sends UTF-8 all the same.
+/// libedit reads characters, not bytes. Outside of UTF-8 locales, assumes that the terminal sends UTF-8.
 void use_locale() {
   std::setlocale(LC_CTYPE, "");
   if (std::strcmp(nl_langinfo(CODESET), "UTF-8") != 0) std::setlocale(LC_CTYPE, "C.UTF-8");
@@ -39,17 +39,17 @@ class EditedLines : public LineReader {
  public:
   explicit EditedLines(const TypingHelp& help) : help_(help), out_(isatty(STDOUT_FILENO) != 0 ? stdout : stderr) {
     use_locale();
-    std::signal(SIGWINCH, [](int) {});  // wakes who waits; libedit's own handler is gone after its first signal
+    std::signal(SIGWINCH, [](int) {});  // interrupts waiting; libedit's own handler is removed after its first signal
     edit_.reset(el_init("winnow", stdin, out_, stderr));
     el_set(edit_.get(), EL_CLIENTDATA, this);
     el_set(edit_.get(), EL_PROMPT, &prompt);
     el_set(edit_.get(), EL_RPROMPT, &shown_hint);
     el_set(edit_.get(), EL_EDITOR, "emacs");
     el_set(edit_.get(), EL_HIST, ::history, typed_.get());
-    el_set(edit_.get(), EL_SIGNAL, 1);  // a signal puts the terminal back
+    el_set(edit_.get(), EL_SIGNAL, 1);  // restores the terminal after a signal
     el_set(edit_.get(), EL_GETCFN, &next_character);
     el_set(edit_.get(), EL_BIND, "^R", "em-inc-search-prev", nullptr);
-    el_source(edit_.get(), nullptr);  // the user's own keys; those below belong to this program
+    el_source(edit_.get(), nullptr);  // the user's keys; those below belong to this program
     add_key("\\e[200~", "winnow-paste", "Inserts what is pasted", &paste);
     add_key("\\e\\r", "winnow-new-line", "Begins another line of the same turn", &new_line);
     add_key("\\e\\n", "winnow-new-line", "Begins another line of the same turn", &new_line);
@@ -91,7 +91,7 @@ class EditedLines : public LineReader {
     el_set(edit_.get(), EL_BIND, keys, name, nullptr);
   }
 
-  /// One line without its end; nothing at the end of the input or after Ctrl-C.
+  /// Reads one line without its newline; empty at the end of the input or after Ctrl-C.
   std::optional<std::string> edited() {
     int n = 0;
     hint_.clear();
@@ -107,12 +107,12 @@ class EditedLines : public LineReader {
     return text;
   }
 
-  // Functions that libedit calls.
+  // Callbacks of libedit.
 
   static const char* prompt(EditLine* edit) { return of(edit).prompt_; }
   static const char* shown_hint(EditLine* edit) { return of(edit).hint_.c_str(); }
 
-  /// Reads one character, whose bytes come one by one. libedit's own function continues after the first interruption.
+  /// Reads one character, byte by byte. libedit's own function continues after the first interruption.
   static int next_character(EditLine* edit, wchar_t* out) {
     EditedLines& self = of(edit);
     if (self.update_hint()) {
@@ -125,7 +125,7 @@ class EditedLines : public LineReader {
       const int got = self.next_byte(byte);
       if (got <= 0) return got;
       const std::size_t n = std::mbrtowc(out, &byte, 1, &state);
-      if (n == as_size(-1)) state = {};  // no character: passed over
+      if (n == as_size(-1)) state = {};  // invalid bytes are skipped
       if (n <= 1) return self.take_down_hint(out);
     }
   }
@@ -174,7 +174,7 @@ class EditedLines : public LineReader {
     return common;
   }
 
-  /// Shows `words` below the line, and the line once more below them.
+  /// Shows `words` below the line, and the line again below them.
   void list(const std::vector<std::string>& words) {
     std::fprintf(out_, "\n%s\n", fmt::format("{}", fmt::join(words, "  ")).c_str());
     el_set(edit_.get(), EL_REFRESH);
@@ -185,17 +185,17 @@ class EditedLines : public LineReader {
     return {line->buffer, line->cursor};
   }
 
-  /// True if the hint for the line has changed, so that it has to be shown.
+  /// Updates the hint, and returns true if it has changed and must be shown.
   bool update_hint() {
     pollfd input{STDIN_FILENO, POLLIN, 0};
-    if (poll(&input, 1, 0) > 0) return false;  // the line changes at once
+    if (poll(&input, 1, 0) > 0) return false;  // the line is about to change
     const std::string line = until_cursor();
     std::string hint = cut_to(help_.hint(line), columns_ - static_cast<int>(line.size()) - 6);
     return std::exchange(hint_, std::move(hint)) != hint_;
   }
 
-  /// A line that was entered stands on the screen without its hint: where `out` ends the line, the hint is taken down
-  /// first, and the line ends by the next call.
+  /// Removes the hint from an entered line before it ends: if `out` ends the line, clears the hint first and pushes the
+  /// end back for the next call.
   int take_down_hint(wchar_t* out) {
     if (hint_.empty() || (*out != L'\n' && *out != L'\r')) return 1;
     hint_.clear();
@@ -205,7 +205,7 @@ class EditedLines : public LineReader {
   }
 
   /// Reads one byte of stdin. SIGINT is unblocked only while it waits, so that none is lost between testing the flag
-  /// and waiting. Returns what read() does: 1, 0 at the end, -1 when interrupted.
+  /// and waiting. Returns as read() does: 1, 0 at the end, -1 if interrupted.
   int next_byte(char& out) {
     sigset_t only;
     sigset_t before;
@@ -223,8 +223,8 @@ class EditedLines : public LineReader {
     return ready > 0 ? static_cast<int>(read(STDIN_FILENO, &out, 1)) : -1;
   }
 
-  /// Draws the line anew: it is back from the background, or in a window of another width, where the terminal has
-  /// broken it into other rows.
+  /// Redraws the line after the program returns from the background, or after the window's width has changed, which
+  /// makes the terminal wrap it differently.
   void draw_anew() {
     const int columns = screen_columns(out_);
     if (columns == columns_) {
@@ -237,7 +237,7 @@ class EditedLines : public LineReader {
     const int row = last_row(L"> " + std::wstring(line->buffer, line->cursor), columns);
     std::fputs(row > 0 ? fmt::format("\033[{}A\r\033[J", row).c_str() : "\r\033[J", out_);
     el_resize(edit_.get());
-    el_set(edit_.get(), EL_REFRESH);  // draws from where the cursor is
+    el_set(edit_.get(), EL_REFRESH);  // draws at the cursor
   }
 
   const TypingHelp& help_;

@@ -11,12 +11,12 @@ namespace {
 
 constexpr int kMostLines = 1000;
 
-/// The history's file; empty where there is no folder for it.
+/// Path of the history file; empty if there is no folder for it.
 std::filesystem::path history_file() {
   const char* const state = std::getenv("XDG_STATE_HOME");
   const char* const home = std::getenv("HOME");
   std::filesystem::path folder;
-  if (state != nullptr && state[0] == '/') {  // the specification has relative paths ignored
+  if (state != nullptr && state[0] == '/') {  // the specification requires relative paths to be ignored
     folder = state;
   } else if (home != nullptr && home[0] != '\0') {
     folder = std::filesystem::path(home) / ".local/state";

@@ -9,13 +9,12 @@
 
 namespace winnow::cli {
 
-/// The lines that were typed before, in a file of the user's state folder where that can be written. A history that
-/// cannot be read or written is no error: it is a comfort.
+/// Earlier lines, in a file of the user's state folder if it is writable. Errors of reading or writing it are ignored.
 class TypedLines {
  public:
   TypedLines();
   void add(const std::string& line);
-  /// For libedit, which walks through it.
+  /// For libedit, which navigates it.
   History* get() const { return history_.get(); }
 
  private:
@@ -23,7 +22,7 @@ class TypedLines {
     void operator()(History* history) const { history_end(history); }
   };
 
-  std::filesystem::path path_;  ///< empty where there is no folder for it
+  std::filesystem::path path_;  ///< empty if there is no folder for it
   std::unique_ptr<History, End> history_;
 };
 

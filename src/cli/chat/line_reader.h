@@ -9,36 +9,36 @@
 
 namespace winnow::cli {
 
-/// Where the lines of a conversation come from.
+/// The source of a conversation's lines.
 class LineReader {
  public:
   virtual ~LineReader() = default;
-  /// The next turn without its end; nothing at the end of the input. A turn that was cancelled with Ctrl-C is empty.
-  /// Throws InputError when the input cannot be read.
+  /// The next turn without its newline; empty at the end of the input. A turn cancelled by Ctrl-C is "". Throws
+  /// InputError if the input cannot be read.
   virtual std::optional<std::string> next() = 0;
 };
 
-/// Help for a line that is being typed. Lines are given up to the cursor.
+/// Help for a line that is being typed. Functions get the line up to the cursor.
 class TypingHelp {
  public:
   virtual ~TypingHelp() = default;
-  /// The words that the last word of `line` may become.
+  /// Completions of the last word of `line`.
   virtual std::vector<std::string> completions(std::string_view line) const = 0;
-  /// True where the last word of `line` names a file.
+  /// True if the last word of `line` is a file's name.
   virtual bool is_path(std::string_view line) const = 0;
-  /// Says in a few words what `line` would do; empty where there is nothing to say.
+  /// A few words about the effect of `line`, or "".
   virtual std::string hint(std::string_view line) const = 0;
 };
 
-/// Throws InputError when no line can come from stdin: it is closed, a folder, or opened for writing alone.
+/// Throws InputError if stdin cannot be read: it is closed, a folder, or open for writing only.
 void check_stdin();
 
-/// Turns that somebody types, with a prompt, editing, `help`, and a history that is kept in the user's state folder
-/// where that can be written. Pasted lines are one turn; Alt+Enter, or a \ at the end of a line, begins another line of
-/// the same turn. `help` must live as long as the reader.
+/// Reads turns from a terminal, with a prompt, editing, `help`, and a history in the user's state folder if it is
+/// writable. Pasted lines are one turn; Alt+Enter, or a \ at the end of a line, continues the turn on another line.
+/// `help` must outlive the reader.
 std::unique_ptr<LineReader> edited_lines(const TypingHelp& help);
 
-/// Lines of stdin as they come.
+/// Reads turns from the lines of stdin.
 std::unique_ptr<LineReader> plain_lines();
 
 }  // namespace winnow::cli

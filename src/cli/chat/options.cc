@@ -11,7 +11,7 @@ namespace winnow::cli {
 
 namespace {
 
-/// Options as CLI11 fills them in, before they are checked.
+/// Options as CLI11 sets them, before they are checked.
 struct RawChat {
   ChatOptions options;
   CommonArguments common;

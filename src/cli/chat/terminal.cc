@@ -16,7 +16,7 @@ namespace {
 
 constexpr int kTab = 8;
 
-/// False of a terminal that would show a control sequence as text.
+/// False for a terminal that would print control sequences as text.
 bool knows_sequences() {
   const char* const kind = std::getenv("TERM");
   return kind != nullptr && std::string_view(kind) != "dumb";
@@ -40,7 +40,7 @@ int last_row(std::wstring_view text, int columns) {
       continue;
     }
     const int width = c == L'\t' ? kTab - column % kTab : std::max(wcwidth(c), 0);
-    if (column + width > columns) {  // a wide character does not stand across the edge
+    if (column + width > columns) {  // a wide character must not cross the edge
       ++row;
       column = 0;
     }

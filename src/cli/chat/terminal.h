@@ -7,17 +7,17 @@
 
 namespace winnow::cli {
 
-/// The columns of the terminal that `out` is; 80 where it does not say.
+/// Number of columns of the terminal `out`; 80 if unknown.
 int screen_columns(std::FILE* out);
 
-/// The row, counted from its first one, in which `text` ends on a screen of `columns` columns. It begins in column 0.
+/// The row in which `text` ends on a screen of `columns` columns, relative to its first row. It begins in column 0.
 int last_row(std::wstring_view text, int columns);
 
-/// `text`, or where it takes more than `columns` columns its beginning and an ellipsis.
+/// `text`, or its beginning with an ellipsis if it takes more than `columns` columns.
 std::string cut_to(const std::string& text, int columns);
 
-/// While it lives, the terminal marks what is pasted, so that lines that were pasted can be told from lines that were
-/// entered. A terminal that cannot do that ignores it.
+/// Makes the terminal mark pasted text during its lifetime, to distinguish pasted lines from entered ones. Terminals
+/// without this feature ignore it.
 class MarkedPastes {
  public:
   explicit MarkedPastes(std::FILE* out);

@@ -12,7 +12,7 @@ namespace winnow::cli {
 
 std::vector<std::string> words_of(std::string line) {
   std::replace(line.begin(), line.end(), '\n', ' ');
-  line += '\n';  // without it libedit reads on behind a backslash at the end
+  line += '\n';  // otherwise libedit reads past a backslash at the end
   const std::unique_ptr<Tokenizer, decltype(&tok_end)> tokenizer(tok_init(nullptr), tok_end);
   int count = 0;
   const char** words = nullptr;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `winnow docs add`: reads documents and keeps them.
+// `winnow docs add`: reads and stores documents.
 #include <spdlog/fmt/fmt.h>
 
 #include <CLI/CLI.hpp>
@@ -36,7 +36,7 @@ struct AddArguments : StoreOptions {
   bool json = false;
 };
 
-/// Names of the documents: --name, or its file's name.
+/// Names of the documents: --name, or the file's name.
 std::vector<std::string> names_of(const AddArguments& a) {
   if (!a.name.empty() && a.files.size() > 1)
     throw UsageError(fmt::format("--name {} cannot stand for {} files: give one", a.name, a.files.size()));
@@ -60,7 +60,7 @@ std::string line(const AddedDocument& added) {
                      counted(d.tokens, "token"), described(d.cache), format_bytes(d.bytes), times);
 }
 
-/// A document that cannot be added is reported, and the others are added.
+/// Adds all documents, and reports those that cannot be added.
 void add_all(const AddArguments& a) {
   const auto names = names_of(a);
   const auto model = Model::load(path_of(a.options.model), a.options.loading);

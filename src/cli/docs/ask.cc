@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `winnow docs ask`: puts documents together for a question.
+// `winnow docs ask`: assembles documents for a question.
 #include "winnow/ask.h"
 
 #include <spdlog/fmt/fmt.h>
@@ -53,7 +53,7 @@ AskOptions ask_options(const AskArguments& a) {
   return out;
 }
 
-/// Questions about some documents.
+/// Asks questions about some documents.
 class Asking {
  public:
   Asking(const AskArguments& arguments, const AskOptions& how, DocumentStore& store, Session& session, double load_ms)
@@ -74,7 +74,7 @@ class Asking {
   }
 
  private:
-  /// A question goes on from it: as plain text, or as a conversation's first message.
+  /// The conversation before a question: plain text, or without messages.
   Conversation before_documents() const {
     const auto& prompt = arguments_.options.prompt;
     return {"", {}, prompt.format, prompt.control};
@@ -102,7 +102,7 @@ class Asking {
     answers_.push_back(std::move(a));
   }
 
-  /// Recomputed documents serve the next questions, too.
+  /// Stores recomputed documents for the next questions.
   void note_recomputed(const Asked& asked) {
     for (const auto& r : asked.recomputed_documents) {
       const auto i = as_size(r.index);

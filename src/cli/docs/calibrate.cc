@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `winnow docs calibrate`: which layers should decide how many blocks samkv takes.
+// `winnow docs calibrate`: chooses the layers that decide how many blocks samkv takes.
 #include <spdlog/fmt/fmt.h>
 
 #include <CLI/CLI.hpp>
@@ -22,7 +22,7 @@ struct DocsCalibrateArguments : StoreOptions {
   bool json = false;
 };
 
-/// Least, middle and largest of all documents' exponents; empty where no document has middle blocks.
+/// Minimum, median and maximum of all documents' exponents; "" if no document has middle blocks.
 std::string told_exponents(const Calibration& c) {
   std::vector<float> all;
   for (const auto& document : c.exponents) {
@@ -35,7 +35,7 @@ std::string told_exponents(const Calibration& c) {
       all.front(), all.back(), all[all.size() / 2]);
 }
 
-/// For a person.
+/// Formats the documents for a terminal.
 std::string told_documents(const Calibration& c, std::size_t documents) {
   std::string scores;
   for (const int score : c.scores) scores += (scores.empty() ? "" : " ") + std::to_string(score);

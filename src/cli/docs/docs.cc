@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `winnow docs`: documents that are read once and kept.
+// `winnow docs`: documents that are read once and stored.
 #include "cli/docs/docs.h"
 
 #include <CLI/CLI.hpp>

@@ -7,7 +7,7 @@ class App;
 
 namespace winnow::cli {
 
-/// Each adds its command to `winnow docs`.
+/// Each function adds its command to `winnow docs`.
 void add_docs_add(CLI::App& docs);
 void add_docs_ask(CLI::App& docs);
 void add_docs_calibrate(CLI::App& docs);

@@ -5,7 +5,7 @@
 
 namespace winnow::cli {
 
-/// JSON on stdout.
+/// Writes JSON to stdout.
 void write_json(const nlohmann::ordered_json& json);
 
 }  // namespace winnow::cli

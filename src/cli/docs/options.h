@@ -12,23 +12,23 @@ class App;
 
 namespace winnow::cli {
 
-/// Where documents lie.
+/// The location of the documents.
 struct StoreOptions {
   std::string store;  ///< empty: the user's data directory
 };
 void add_store_option(CLI::App& command, StoreOptions& options);
 DocumentStore open_store(const StoreOptions& options, MissingStore missing);
 
-/// Which documents of a store are meant.
+/// Documents chosen from a store.
 struct DocumentChoice {
   std::vector<std::string> names;
   std::vector<std::string> tags;
   bool all = false;
 
-  /// Throws UsageError when none is.
+  /// Throws UsageError if none is chosen.
   void check() const;
-  /// The documents that were named, in that order, then those of the tags, or all, by name. Throws InputError when
-  /// there is none.
+  /// The named documents in the order given, then, by name, those with the tags, or all. Throws InputError if there is
+  /// none.
   std::vector<std::string> names_in(const DocumentStore& store) const;
 };
 void add_choice_options(CLI::App& command, DocumentChoice& choice);

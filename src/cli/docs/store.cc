@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `winnow docs list | show | rm | verify | export | import | gc`: what a store holds.
+// `winnow docs list | show | rm | verify | export | import | gc`: manages a store.
 #include <spdlog/fmt/fmt.h>
 #include <unistd.h>
 
@@ -75,7 +75,7 @@ void show_document(const StoreArguments& a) {
                   d.tags.empty() ? "" : "\n  tags " + joined(d.tags)));
 }
 
-/// Shows the share that is done, on a terminal.
+/// Shows the finished share, on a terminal.
 std::function<void(double)> progress(const char* what) {
   if (isatty(STDERR_FILENO) == 0) return {};
   return [what](double share) {
@@ -84,7 +84,7 @@ std::function<void(double)> progress(const char* what) {
   };
 }
 
-/// Names all damages before the error says how many there are.
+/// Reports all damaged documents before the error with their number.
 void verify(const StoreArguments& a) {
   const auto store = open_store(a, MissingStore::is_an_error);
   const auto damages = store.verify(progress("verifying"));

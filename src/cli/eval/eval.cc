@@ -22,7 +22,7 @@ namespace winnow::cli {
 
 namespace {
 
-/// Options as CLI11 fills them in, before they are checked.
+/// Options as CLI11 sets them, before they are checked.
 struct RawEval {
   CommonArguments common;
   CommonOptions options;
@@ -124,7 +124,7 @@ eval::Evaluation evaluation_of(const RawEval& r) {
   return evaluation;
 }
 
-/// The model, for which tasks can then be made; the first process speaks of what is wrong with their files.
+/// Loads the model, for which tasks can then be made. Only the first process reports problems with the tasks' files.
 std::shared_ptr<const Model> load_model(RawEval& r, const Ranks& ranks, Failures& failures) {
   if (!ranks.is_first()) set_verbosity(Verbosity::quiet);
   report_lines(ranks, r.task, failures);

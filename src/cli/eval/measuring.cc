@@ -42,7 +42,7 @@ void add(const eval::Outcome& outcome, eval::Outcome& to) {
   to.seconds += outcome.seconds;
 }
 
-/// Of all processes, on the first.
+/// The sums of all processes, on the first one.
 eval::Outcome of_all(const Ranks& ranks, const eval::Outcome& outcome) {
   double all[] = {1.0 * outcome.measured, 1.0 * outcome.known, 1.0 * outcome.failed, outcome.model_seconds,
                   outcome.seconds};
@@ -102,7 +102,7 @@ Measuring::Measuring(const Ranks& ranks, const Model& model, std::string folder,
   say_unmarked(folder_);
 }
 
-/// Each of several processes writes to a folder of its own. The first one collects their records at the end.
+/// Each of several processes writes to its own folder. The first one collects their records at the end.
 eval::Outcome Measuring::run_shared(Session& session, eval::Evaluation& evaluation) {
   if (records_) {
     eval::begin_process_folders(folder_, ranks_.count());
@@ -124,11 +124,11 @@ eval::Outcome Measuring::run_shared(Session& session, eval::Evaluation& evaluati
 }
 
 eval::Outcome Measuring::run_alone(Session& session, const eval::Evaluation& evaluation) {
-  eval::collect_process_folders(folder_, hash_, evaluation, *records_);  // of processes that were killed
+  eval::collect_process_folders(folder_, hash_, evaluation, *records_);  // from processes that were killed
   return eval::run(session, evaluation, *records_, eval_progress());
 }
 
-/// Of all processes: those of others lie in their folders.
+/// Counts the records of all processes, which are in their own folders.
 void Measuring::say_how_to_go_on() const {
   const auto count = eval::records_in(folder_).size();
   if (count == 0) {
@@ -139,7 +139,7 @@ void Measuring::say_how_to_go_on() const {
   }
 }
 
-/// Processes that were killed have left records, too.
+/// Counts the records of killed processes, too.
 void Measuring::say_outlook(const Model& model, std::span<const eval::Evaluation> evaluations) const {
   std::set<eval::Key> known;
   for (const auto& record : records_->records()) known.insert(record.key);

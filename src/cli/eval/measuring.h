@@ -14,45 +14,45 @@
 
 namespace winnow::cli {
 
-/// The share of the samples that I/N means. Throws UsageError, also where mpirun shares them already.
+/// Parses the share I/N of the samples. Throws UsageError, also if mpirun shares them already.
 eval::Shard parse_shard(const std::string& text, const Ranks& ranks);
 
-/// --memory, for tasks that serve requests.
+/// Adds --memory, for tasks that serve requests.
 void add_request_memory(CLI::App& command, eval::TaskOptions& to);
 
-/// Prompts as they are, for models without a chat template.
+/// Sets the raw format, for models without a chat template.
 void without_template(std::span<eval::Task> tasks);
 
-/// Samples that could not be measured: reported when the other processes have ended.
+/// Counts samples that could not be measured; they are reported when the other processes have ended.
 struct Failures {
   int samples = 0;
-  BadLines lines;  ///< that are no samples
+  BadLines lines;  ///< lines that are not samples
 
-  /// Throws InputError when there are some.
+  /// Throws InputError if there are any.
   void check() const;
 };
 
-/// Sends what is wrong with the tasks' files to stderr, once. Bad lines are counted in `failures`, which must outlive
-/// the options.
+/// Reports problems with the tasks' files on stderr, once. `failures`, which counts bad lines, must outlive the
+/// options.
 void report_lines(const Ranks& ranks, eval::TaskOptions& options, Failures& failures);
 
-/// A folder of records to which this process measures, alone or with the others of an mpirun.
+/// Measures to a folder of records, alone or with the other processes of an mpirun.
 class Measuring {
  public:
-  /// Opens the folder's file on the first process, and says what was repaired. `shard`: of all evaluations. `report`:
-  /// the command that shows the folder's records. Throws what RecordFile throws.
+  /// Opens the folder's file on the first process, and reports its repairs. `shard` applies to all evaluations.
+  /// `report` is the command that shows the folder's records. Throws what RecordFile throws.
   Measuring(const Ranks& ranks, const Model& model, std::string folder, eval::Shard shard, std::string report);
 
-  /// Measures what is not there yet, and first says how much that is. All processes call this once, with the same
-  /// evaluations, whose shares it sets. Throws what eval::check_prompts() and eval::run() throw; when the user has
-  /// stopped it, says how to go on.
+  /// Reports how much is missing, and measures it. All processes call this once, with the same evaluations, and it sets
+  /// their shards. Throws what eval::check_prompts() and eval::run() throw; if the user stopped it, says how to
+  /// continue.
   void run(Session& session, std::span<eval::Evaluation> evaluations);
 
-  /// Prints the sums of all runs and processes, on the first. Returns how many samples could not be measured: on the
-  /// first process those of all, on the others 0.
+  /// Prints the sums of all runs and processes, on the first process. Returns how many samples could not be measured:
+  /// those of all processes on the first one, 0 on the others.
   int end();
 
-  /// Prints what the folder's records come to, and the command that draws it. On the first process.
+  /// Prints the results of the folder's records, and the command that draws them, on the first process.
   void show_result(const std::string& tables) const;
 
  private:

@@ -5,8 +5,8 @@
 
 namespace winnow::cli {
 
-/// Reports failures on stderr. On a terminal it also shows how far a run is and how long the rest will take, in one
-/// line that is overwritten.
+/// Reports failures on stderr. On a terminal it also shows the progress and the remaining time, in a line that is
+/// overwritten.
 eval::Progress eval_progress();
 
 /// Clears that line.

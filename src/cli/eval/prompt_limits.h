@@ -19,8 +19,8 @@ struct PromptLengths {
 /// Adds --max-prompt and --beyond-context to a command; `lengths` must outlive it.
 void add_prompt_lengths(CLI::App& command, PromptLengths& lengths);
 
-/// The limits with the RoPE options and the calibration. linear:FACTOR makes the context FACTOR times as long. How long
-/// a context another base allows is unknown, so any length is then allowed.
+/// Limits with the RoPE options and the calibration. linear:FACTOR multiplies the context by FACTOR. With another base,
+/// the context is unknown, so any length is allowed.
 eval::PromptLimits prompt_limits(const PromptLengths& lengths, const CommonOptions& options, const ModelInfo& model);
 
 }  // namespace winnow::cli

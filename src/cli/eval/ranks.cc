@@ -22,8 +22,8 @@ namespace winnow::cli {
 
 namespace {
 
-/// Environment variables that mpirun sets (Open MPI, MPICH and relatives, Slurm). Without them MPI is not initialised:
-/// that takes longer than many commands.
+/// Checks for environment variables of mpirun (Open MPI, MPICH and relatives, Slurm). Without them MPI is not
+/// initialized, which takes longer than many commands.
 [[maybe_unused]] bool is_started_by_mpirun() {
   constexpr const char* kNames[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMI_RANK", "PMIX_RANK"};
   return std::any_of(std::begin(kNames), std::end(kNames),
@@ -38,17 +38,17 @@ namespace {
 
 constexpr std::chrono::milliseconds kMostWait(900);
 
-/// Messages without content.
+/// Types of messages, which have no content.
 enum Tag : std::uint8_t { kHasStopped, kHasSaid };
 
-/// The message is gone when the process that it is for takes it, for which nobody waits.
+/// Sends a message without waiting; MPI frees it when it has been received.
 void send(int to, Tag tag) {
   MPI_Request request = MPI_REQUEST_NULL;
   MPI_Isend(nullptr, 0, MPI_BYTE, to, tag, MPI_COMM_WORLD, &request);
   MPI_Request_free(&request);
 }
 
-/// Leaves the core to the processes that still measure.
+/// Leaves the core to processes that still measure.
 void nap() { std::this_thread::sleep_for(std::chrono::milliseconds(1)); }
 
 void wait_for(std::vector<MPI_Request>& requests, std::chrono::milliseconds most) {
@@ -73,7 +73,8 @@ Ranks::Ranks() : exceptions_(std::uncaught_exceptions()) {
 }
 
 Ranks::~Ranks() {
-  // Without MPI_Finalize mpirun ends the other processes, which would wait for this one.
+  // After an exception, MPI_Finalize is not called, so that mpirun ends the other processes, which would otherwise
+  // wait.
   if (begun_ && std::uncaught_exceptions() == exceptions_) MPI_Finalize();
 }
 

@@ -8,10 +8,10 @@
 
 namespace winnow::cli {
 
-/// The records of all folders, each once. Throws InputError.
+/// The records of all folders, without duplicates. Throws InputError.
 std::vector<eval::Record> records_of(const std::vector<std::string>& folders);
 
-/// The tables of `winnow eval report` for them.
+/// The tables of `winnow eval report` for these folders.
 std::string tables_of(const std::vector<std::string>& folders);
 
 }  // namespace winnow::cli

@@ -34,7 +34,7 @@ struct RawReport {
 
 using Records = std::vector<eval::Record>;
 
-/// A report in one form: what its file begins with, and what it holds.
+/// A format of reports: its file's extension, its first bytes and its contents.
 struct ReportForm {
   const char* extension;
   FileKind kind;
@@ -66,7 +66,7 @@ void report_records(const RawReport& r) {
 
 using RecordGroup = std::vector<eval::Record>;
 
-/// A shard's groups, in the order of the shard; those of one sample and protocol together.
+/// Groups of a shard, in its order; those of one sample and protocol are together.
 using Samples = std::vector<std::vector<RecordGroup>>;
 
 Samples samples_of(const std::string& folder) {
@@ -81,8 +81,7 @@ Samples samples_of(const std::string& folder) {
   return out;
 }
 
-/// Writes the records of shards to one folder, in the order in which one process would have measured them: a sample of
-/// each shard in rotation.
+/// Writes the records of shards to one folder, in the order of a single process: a sample of each shard in rotation.
 void merge(const RawReport& r) {
   std::vector<Samples> shards;
   std::size_t most = 0;

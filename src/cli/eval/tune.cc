@@ -32,11 +32,11 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// Recommended by docs/results.md, and one method of each kind that frees memory and reads the prompt only once.
+/// The methods recommended by docs/results.md, and one of each kind that frees memory and reads the prompt once.
 constexpr const char* kMethods =
     "auto,snapkv:window=8,kernel=31,pool=mean,chunk(snapkv),tova,ahakv,expected-attention,keydiff,streaming-llm";
 
-/// Options as CLI11 fills them in, before they are checked.
+/// Options as CLI11 sets them, before they are checked.
 struct RawTune {
   CommonArguments common;
   CommonOptions options;
@@ -96,7 +96,7 @@ eval::Evaluation evaluation_of(RawTune& r) {
   evaluation.tasks = {eval::examples(r.options.file, r.task)};
   if (r.common.raw) without_template(evaluation.tasks);
   CacheLists with_full = r.caches;
-  with_full.kv.emplace_back("full");  // in each type, with which trials are compared
+  with_full.kv.emplace_back("full");  // of each type, the reference of the trials
   evaluation.protocols = {r.protocol == "question-aware" ? Protocol::aware : Protocol::agnostic};
   const auto caches = crossed(with_full, evaluation.protocols);
   evaluation.methods.assign(caches.begin(), caches.end());

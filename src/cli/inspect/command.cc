@@ -31,7 +31,8 @@ struct InspectArguments {
   KeptOptions kept;
 };
 
-/// Throws InputError for a file of winnow's that holds neither a model nor a cache, and says what takes it.
+/// Throws InputError for one of winnow's files that holds neither a model nor a cache, naming the command that reads
+/// it.
 void refuse_other(const std::string& path) {
   const std::pair<FileKind, const char*> others[] = {
       {kKeptFile, "--kept shows it"},

@@ -12,18 +12,18 @@ namespace winnow::cli {
 
 enum class OutputForm : std::uint8_t { text, json };
 
-/// Show a file's metadata. Where it is of no use as it is (a wrong checksum, a model that winnow does not run), that is
-/// an error, thrown after what it is has been shown.
+/// Show a file's metadata. For an unusable file (a wrong checksum, a model that winnow does not run), they throw after
+/// showing it.
 void show_saved(const std::string& path, OutputForm form);
 void show_model(const std::string& path, OutputForm form);
 
-/// `equal` where all layers have the same heads; else how many have which, in the order of their first ones.
+/// `equal` if all layers have the same heads; else the number of layers with each, in the order of their first ones.
 std::string heads_of(std::vector<LayerInfo> layers, const std::string& equal);
 
-/// Adds the heads of each layer where they differ.
+/// Adds the heads of each layer if they differ.
 void add_layers(nlohmann::ordered_json& to, const std::vector<LayerInfo>& layers);
 
-/// As a document, bytes that are no UTF-8 replaced.
+/// Prints a JSON document, replacing invalid UTF-8.
 void show_json(const nlohmann::ordered_json& json);
 
 }  // namespace winnow::cli

@@ -17,7 +17,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// Numbers of layers with a window and without; empty where none has one.
+/// The numbers of layers with and without a window; "" if none has one.
 std::string windows_of(const std::vector<LayerInfo>& layers) {
   const auto windowed = [](const LayerInfo& layer) { return layer.window > 0; };
   const auto first = std::find_if(layers.begin(), layers.end(), windowed);
@@ -33,7 +33,7 @@ std::string experts_of(const ModelInfo& m) {
   return m.n_expert == 0 ? "" : fmt::format(", {} of {} experts for a token", m.n_expert_used, m.n_expert);
 }
 
-/// "q4_k 71 %, q6_k 28 %, f32 1 %"
+/// Shares of the types: "q4_k 71 %, q6_k 28 %, f32 1 %".
 std::string types_of(const ModelDescription& d) {
   std::size_t all = 0;
   for (const auto& [type, bytes] : d.file_types) all += bytes;

@@ -18,7 +18,7 @@ namespace winnow::cli {
 
 namespace {
 
-/// Messages as clients of chat APIs write them.
+/// Messages in the format of chat APIs.
 nlohmann::ordered_json messages_json(const std::vector<Message>& messages) {
   auto out = nlohmann::ordered_json::array();
   for (const auto& message : messages) out.push_back({{"role", name_of(message.role)}, {"content", message.content}});

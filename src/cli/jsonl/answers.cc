@@ -24,7 +24,7 @@ namespace {
 constexpr std::string_view kBegin = R"({"hash":")";
 constexpr std::size_t kHashDigits = 16;
 
-/// Whether a line begins as answers do. Of a line that was cut within that beginning, what is there must agree.
+/// True if a line begins as answers do. A shorter line must be a prefix of such a beginning.
 bool begins_as_answer(std::string_view line) {
   const auto hash = line.substr(std::min(line.size(), kBegin.size()), kHashDigits);
   if (hash.find_first_not_of("0123456789abcdef") != std::string_view::npos) return false;
@@ -43,7 +43,7 @@ LineKind line_kind(const std::string& line) {
   }
 }
 
-/// Throws UsageError for what cannot be the file of the answers.
+/// Throws UsageError for a path that cannot be the file of answers.
 const std::string& checked_file(const std::string& path) {
   if (path == "-") throw UsageError("-o -: answers go to a file, which says what need not be answered again");
   return path;
@@ -65,7 +65,7 @@ void JsonlAnswers::load() {
   while (lines.next()) take(lines.rest(), lines);
 }
 
-/// Only the last line can lack its end, so all others have been checked before it is repaired.
+/// Only the last line can be incomplete, so all others have been checked before it is repaired.
 void JsonlAnswers::take(const std::string& line, const TextLines& at) {
   const LineKind kind = line_kind(line);
   if (kind == LineKind::answer) {

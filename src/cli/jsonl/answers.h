@@ -9,23 +9,23 @@
 
 namespace winnow::cli {
 
-/// The file that `run --jsonl` appends its answers to: one JSON object a line, whose first members are "hash" (16 hex
-/// digits, of all that the answer depends on) and "id", and which has an "answer". Existing lines are never rewritten:
-/// only a last line that a killed run left unfinished is removed.
+/// The file to which `run --jsonl` appends answers: one JSON object a line, whose first members are "hash" (16 hex
+/// digits, of all that the answer depends on) and "id", and which has an "answer". Existing lines are never rewritten;
+/// only an incomplete last line of a killed run is removed.
 class JsonlAnswers {
  public:
-  /// Opens or makes the file, locks it against other processes, and reads what was answered. Throws UsageError when it
-  /// is the file of the prompts, InputError for what is no such file (with the line that is none), is being written by
-  /// another process or cannot be read or written.
+  /// Opens or creates the file, locks it, and reads its answers. Throws UsageError if it is the file of the prompts,
+  /// InputError if a line is not an answer (naming the line), if another process writes to it, or if it cannot be read
+  /// or written.
   JsonlAnswers(const std::string& path, const TextInput& prompts);
-  /// Leaves no empty file behind that was not there before.
+  /// Removes the file if it is still empty.
   ~JsonlAnswers() { file_.remove_if_empty(); }
   JsonlAnswers(const JsonlAnswers&) = delete;
   JsonlAnswers& operator=(const JsonlAnswers&) = delete;
 
-  /// Whether an earlier run has answered a prompt with this hash. Each of its answers is taken once.
+  /// True if an earlier run has answered a prompt with this hash. Uses up one of its answers.
   bool take_known(const std::string& hash);
-  /// Appends whole lines, which are on the disk when this returns. Throws InputError; earlier lines stay.
+  /// Appends whole lines, and writes them to the disk before it returns. Throws InputError; earlier lines stay.
   void append(const std::string& lines) const { file_.append(lines); }
 
  private:
@@ -34,7 +34,7 @@ class JsonlAnswers {
 
   std::string path_;
   LineFile file_;
-  std::map<std::string, int> known_;  ///< how many answers there are of each hash
+  std::map<std::string, int> known_;  ///< number of answers for each hash
 };
 
 }  // namespace winnow::cli

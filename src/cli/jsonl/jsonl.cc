@@ -28,7 +28,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// Everything that the answers of a whole run depend on, besides the prompt.
+/// All settings that the answers of a run depend on, besides the prompts.
 std::string settings_of(const RunOptions& o, const Model& model) {
   const auto& sampling = o.generate.sampling;
   Json all{model.hash(),
@@ -57,7 +57,7 @@ std::string settings_of(const RunOptions& o, const Model& model) {
   return dump(all, -1);
 }
 
-/// The hash of a list of texts. Lengths are hashed, too, so that different lists have different bytes.
+/// The hash of a list of texts. Includes their lengths, so that different lists have different bytes.
 std::string prompt_hash(std::initializer_list<std::string_view> texts) {
   Hasher hasher;
   for (const auto text : texts) {
@@ -68,11 +68,11 @@ std::string prompt_hash(std::initializer_list<std::string_view> texts) {
   return fmt::format("{:016x}", hasher.value());
 }
 
-/// Answers come in any order and are written in that of their prompts: each when all before it are there.
+/// Writes answers in the order of their prompts: each one when all before it are complete.
 class OrderedLines {
  public:
   void expect(int number) { lines_.emplace(number, std::nullopt); }
-  /// An empty line is none.
+  /// Puts a line in its place; an empty line is skipped.
   void put(int number, std::string line, const JsonlAnswers& to) {
     lines_[number] = std::move(line);
     std::string out;
@@ -82,7 +82,7 @@ class OrderedLines {
     }
     if (!out.empty()) to.append(out);
   }
-  /// Writes what there is.
+  /// Writes the lines that are complete.
   void flush(const JsonlAnswers& to) {
     std::string out;
     for (const auto& [number, line] : std::exchange(lines_, {})) out += line.value_or("");
@@ -93,7 +93,7 @@ class OrderedLines {
   std::map<int, std::optional<std::string>> lines_;
 };
 
-/// A prompt that is being answered, and what is known of it.
+/// A prompt that is being answered, with its facts.
 struct Pending {
   std::string hash;
   std::string id;
@@ -132,7 +132,7 @@ class Jsonl {
   }
 
  private:
-  /// False at the end of the prompts, and where they cannot be read further: those before are answered.
+  /// Returns false at the end of the prompts, or if they cannot be read further; the earlier ones are answered.
   bool take_line() {
     try {
       const auto line = files_.prompts.next();
@@ -147,7 +147,7 @@ class Jsonl {
     return true;
   }
 
-  /// Hands a prompt that was not answered yet to the scheduler.
+  /// Gives an unanswered prompt to the scheduler.
   void read(const JsonlPrompt& line) {
     std::string hash = prompt_hash({settings_, line.id, line.prompt.text, line.prompt.question});
     if (files_.answers.take_known(hash)) {
@@ -228,12 +228,12 @@ class Jsonl {
   std::string settings_;
   Scheduler scheduler_;
   OrderedLines lines_;
-  int open_ = 0;  ///< prompts that the scheduler has
+  int open_ = 0;  ///< prompts in the scheduler
   int answered_ = 0;
-  int known_ = 0;  ///< answered by earlier runs
+  int known_ = 0;  ///< prompts that earlier runs have answered
   BadLines bad_lines_;
-  std::exception_ptr unread_;     ///< why prompts are missing
-  std::exception_ptr unwritten_;  ///< why answers are
+  std::exception_ptr unread_;     ///< the error of reading prompts
+  std::exception_ptr unwritten_;  ///< the error of writing answers
 };
 
 }  // namespace

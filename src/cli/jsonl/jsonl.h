@@ -9,7 +9,7 @@ namespace winnow::cli {
 
 /// Input and output of `winnow run --jsonl IN -o OUT`, opened before a model is loaded.
 struct JsonlFiles {
-  /// Throws what its members do.
+  /// Throws what its members throw.
   explicit JsonlFiles(const RunOptions& options)
       : prompts(options.jsonl, options.prompt), answers(options.output, prompts.input()) {}
 
@@ -17,8 +17,8 @@ struct JsonlFiles {
   JsonlAnswers answers;
 };
 
-/// Answers the prompts that have no answer yet. Lines that cannot be run are reported with file and line, the others
-/// are run, and InputError is thrown at the end. When interrupted, writes the finished answers and throws Interrupted.
+/// Answers the prompts that have no answer yet. Reports unusable lines with file and line, answers the others, and then
+/// throws InputError. When interrupted, writes the finished answers and throws Interrupted.
 void run_jsonl(const RunOptions& options, JsonlFiles& files, Session& session);
 
 }  // namespace winnow::cli

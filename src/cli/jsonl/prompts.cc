@@ -13,11 +13,11 @@ namespace winnow::cli {
 
 namespace {
 
-using PromptJson = nlohmann::json;  // an ordered one copies its values when it grows
+using PromptJson = nlohmann::json;  // ordered_json copies its values when it grows
 
 constexpr std::size_t kPromptLevels = 1;  ///< a prompt's members are texts and an id
 
-/// Moved out of the line's value: it may be long.
+/// Moves a text, which may be long, out of a line's value.
 std::string take_text(PromptJson& line, const char* key) {
   const auto found = line.find(key);
   if (found == line.end()) return {};

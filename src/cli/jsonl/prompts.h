@@ -10,7 +10,7 @@
 
 namespace winnow::cli {
 
-/// A line of `run --jsonl` that is no prompt: file, line and why.
+/// A line of `run --jsonl` that is not a prompt: file, line and reason.
 class BadLine : public InputError {
  public:
   using InputError::InputError;
@@ -21,16 +21,16 @@ struct JsonlPrompt {
   PromptText prompt;
 };
 
-/// The prompts of a file, one JSON object a line with text and question (or prompt), read as they are needed.
+/// The prompts of a file, one JSON object a line with text and question (or prompt), read one at a time.
 class JsonlPrompts {
  public:
-  /// Lines take from `defaults` what they do not have. Throws InputError.
+  /// Lines take missing fields from `defaults`. Throws InputError.
   JsonlPrompts(const std::string& path, PromptText defaults);
 
-  /// The next prompt; nothing at the end. Throws BadLine, after which the next call reads the line after it, InputError
-  /// when the file cannot be read, Interrupted.
+  /// The next prompt; empty at the end. Throws BadLine, after which the next call reads the following line; InputError
+  /// if the file cannot be read; Interrupted.
   std::optional<JsonlPrompt> next();
-  /// Lines so far.
+  /// Number of lines read so far.
   int lines() const { return lines_.number(); }
   const TextInput& input() const { return lines_.input(); }
 

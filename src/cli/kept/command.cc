@@ -18,7 +18,7 @@ namespace {
 
 constexpr int kPassages = 10;
 
-/// Where the text's tokens lie in the prompt: after what the template puts first.
+/// The text's tokens and their place in the prompt, which begins with the template's tokens.
 TextTokens tokens_of(const Model& model, const PromptText& prompt) {
   const auto all = model.tokenize(prompt).text;
   const auto text = model.tokenize(prompt.text);
@@ -27,8 +27,8 @@ TextTokens tokens_of(const Model& model, const PromptText& prompt) {
   return out;
 }
 
-/// Throws InputError for another text than the one of which the positions were kept. Files of earlier versions have
-/// only the length of the prompt, which holds the question, too.
+/// Throws InputError if the positions are those of another text. Files of earlier versions have only the length of the
+/// prompt, including the question.
 void check_same(const Kept& kept, const TextIdentity& text, const KeptOptions& options) {
   constexpr const char* kOther =
       "it was another text, model, template (--raw) or system message (--system), or read with --special";

@@ -18,7 +18,7 @@ namespace winnow::cli {
 
 namespace {
 
-/// Takes the file's values one by one, so that a wrong file is refused at its first wrong value, however long it is.
+/// Reads the file value by value, so that even a long wrong file is refused at its first wrong value.
 class Reader : public nlohmann::json_sax<nlohmann::json> {
  public:
   explicit Reader(const std::string& path) : path_(path) {}

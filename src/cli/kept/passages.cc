@@ -13,10 +13,10 @@ namespace winnow::cli {
 
 namespace {
 
-/// Tokens of a passage: a line of words.
+/// Tokens of a passage: about one line.
 constexpr int kTokens = 16;
 
-/// Prefix sums of how many heads keep each token of the text: element i is the sum over the tokens before i.
+/// Prefix sums of the number of heads that keep each token of the text: element i is the sum over the tokens before i.
 std::vector<std::int64_t> sums_of_heads(const Kept& kept, const TextTokens& text) {
   std::vector<std::int64_t> sums(text.pieces.size() + 1);
   for (const auto layer : kept.chosen()) {
@@ -31,7 +31,7 @@ std::vector<std::int64_t> sums_of_heads(const Kept& kept, const TextTokens& text
   return sums;
 }
 
-/// One line: white space as one space, control characters as nothing.
+/// The text as one line: white space becomes one space, control characters are removed.
 std::string one_line(const std::string& text) {
   std::string out;
   for (const char c : text) {

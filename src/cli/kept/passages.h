@@ -8,21 +8,21 @@
 
 namespace winnow::cli {
 
-/// Some consecutive tokens of the text.
+/// Consecutive tokens of the text.
 struct KeptPassage {
   int first = 0;  ///< position of its first token in the prompt
   int tokens = 0;
-  double share = 0;  ///< of its tokens in all heads' lanes that are kept
+  double share = 0;  ///< share of its entries, over all heads, that are kept
   std::string words;
 };
 
-/// The text's tokens as the prompt had them.
+/// The text's tokens as they are in the prompt.
 struct TextTokens {
   int first = 0;                    ///< position of the first
-  std::vector<std::string> pieces;  ///< bytes of each
+  std::vector<std::string> pieces;  ///< text of each token, in bytes
 };
 
-/// The `most` passages with the highest shares, the highest first. No two overlap.
+/// The `most` passages with the highest shares, in descending order, without overlaps.
 std::vector<KeptPassage> best_passages(const Kept& kept, const TextTokens& text, int most);
 std::string list(const std::vector<KeptPassage>& passages);
 

@@ -32,7 +32,7 @@ int terminal_width() {
   return width > 0 ? std::min(width, 1000) : kDefaultWidth;
 }
 
-/// Blank for nothing, then one shade for each quarter.
+/// A blank for nothing, otherwise one shade for each quarter.
 const char* shade(double density, Canvas::Shades shades) {
   const auto step = static_cast<std::size_t>(std::clamp(std::ceil(density * 4), 0.0, 4.0));
   return shades == Canvas::Shades::blocks ? kBlocks[step] : kAscii[step];

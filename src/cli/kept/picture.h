@@ -8,20 +8,20 @@
 
 namespace winnow::cli {
 
-/// How the picture is drawn on a terminal.
+/// How a terminal shows the picture.
 struct Canvas {
   int width = 80;  ///< columns
   enum class Shades : std::uint8_t { blocks, ascii } shades = Shades::blocks;
 };
 
-/// The width of the terminal, and what it can show.
+/// The width of the terminal, and its shades.
 Canvas terminal_canvas();
 
-/// Head line, one row for each layer and KV head, legend.
+/// A header, one row for each layer and KV head, and a legend.
 std::string picture(const Kept& kept, const Canvas& canvas);
 
-/// Draws the picture to an .svg or .png with gnuplot. Throws UsageError for another name, InputError when gnuplot is
-/// not there or fails.
+/// Draws the picture to an .svg or .png file with gnuplot. Throws UsageError for another extension, InputError if
+/// gnuplot is missing or fails.
 void plot(const Kept& kept, const std::string& path);
 
 }  // namespace winnow::cli

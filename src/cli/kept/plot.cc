@@ -14,8 +14,8 @@ namespace winnow::cli {
 
 namespace {
 
-constexpr int kMostBins = 740;  // pixels of the plot's width: more would not be seen
-/// Where the plot lies, as shares of the picture: gnuplot's own margins have no room for the colour bar's label.
+constexpr int kMostBins = 740;  // the plot's width in pixels
+/// The plot's place, as shares of the picture: gnuplot's own margins have no room for the colour bar's label.
 constexpr const char* kMargins =
     "set lmargin at screen 0.10\nset rmargin at screen 0.84\nset bmargin at screen 0.13\nset tmargin at screen 0.92\n";
 
@@ -26,7 +26,7 @@ std::string terminal_of(const std::string& path) {
   throw UsageError(fmt::format("-o {}: a picture is an .svg or a .png", path));
 }
 
-/// Input of gnuplot: settings, then a row of densities for each head. It writes the picture to stdout.
+/// A gnuplot script that writes the picture to stdout: settings, then a row of densities for each head.
 std::string script(const Kept& kept, const std::string& terminal) {
   const int bins = std::min(kept.n_prompt, kMostBins);
   const auto rows = kept.chosen().size() * as_size(kept.heads());
@@ -53,7 +53,7 @@ std::string script(const Kept& kept, const std::string& terminal) {
 
 void plot(const Kept& kept, const std::string& path) {
   const std::string terminal = terminal_of(path);
-  // Nothing in a picture says who has drawn it.
+  // A picture does not show who made it, so existing files are not replaced.
   if (std::filesystem::exists(path)) throw InputError(fmt::format("{} is there already: name a new picture", path));
   write_file(path, eval::gnuplot(script(kept, terminal)));
 }

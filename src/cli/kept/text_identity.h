@@ -8,15 +8,15 @@
 
 namespace winnow::cli {
 
-/// Tells the text of a prompt from others, and from the same text with another template, system message or vocabulary.
+/// Identifies the text of a prompt, together with its template, system message and vocabulary.
 struct TextIdentity {
-  std::size_t tokens = 0;  ///< before any question, those of the template included; 0: the prompt has no text
+  std::size_t tokens = 0;  ///< before any question, including those of the template; 0: the prompt has no text
   std::string hash;        ///< of these tokens, 16 hex digits; empty without a text
 
   bool operator==(const TextIdentity&) const = default;
 };
 
-/// Identifies the text of a conversation, whatever was said about it. Throws what Model::tokenize() throws.
+/// The identity of a conversation's text, whatever its messages. Throws what Model::tokenize() throws.
 TextIdentity identity_of_text(const Model& model, Conversation conversation);
 
 }  // namespace winnow::cli

@@ -12,12 +12,12 @@ class App;
 
 namespace winnow::cli {
 
-/// Each adds a subcommand to `winnow papers`.
+/// Each function adds a subcommand to `winnow papers`.
 void add_papers_show(CLI::App& papers);
 void add_papers_run(CLI::App& papers);
 void add_papers_report(CLI::App& papers);
 
-/// Results by the records of folders, one for each recipe that was measured there. Throws InputError.
+/// Results from the records of folders, one for each recipe that was measured there. Throws InputError.
 std::vector<papers::Result> results_in(const std::vector<std::string>& folders);
 
 }  // namespace winnow::cli

@@ -25,7 +25,7 @@ namespace winnow::cli {
 
 namespace {
 
-/// Options as CLI11 fills them in, before they are checked.
+/// Options as CLI11 sets them, before they are checked.
 struct RawPapersRun {
   CommonArguments common;
   CommonOptions options;
@@ -47,7 +47,7 @@ void write_sheet(const papers::Sheet& sheet, const std::string& folder) {
   write_file(*path, papers::to_json(sheet).dump() + "\n", kSheetFile);
 }
 
-/// Throws UsageError for one that cannot be measured at all.
+/// Loads recipes. Throws UsageError for one that cannot be measured at all.
 std::vector<papers::Recipe> recipes_of(const std::vector<std::string>& names) {
   std::vector<papers::Recipe> out;
   for (const auto& name : names) {
@@ -81,7 +81,7 @@ std::vector<papers::Plan> plans_of(const RawPapersRun& r, const std::vector<pape
 Failures measure_recipe(RawPapersRun& r) {
   const Ranks ranks;
   const auto shard = parse_shard(r.shard, ranks);
-  const auto recipes = recipes_of(r.recipes);  // a wrong name is said before the model is loaded
+  const auto recipes = recipes_of(r.recipes);  // reports a wrong name before the model is loaded
   if (!ranks.is_first()) set_verbosity(Verbosity::quiet);
   Failures failures;
   report_lines(ranks, r.task, failures);

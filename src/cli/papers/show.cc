@@ -24,7 +24,7 @@ struct RawShow {
   std::string data;
 };
 
-/// The texts, each once.
+/// The texts, without duplicates.
 std::string listed(const std::vector<std::string>& texts) {
   std::vector<std::string> out;
   for (const auto& text : texts) {
@@ -64,7 +64,7 @@ std::string in_words(const papers::Measure& measure) {
   return out;
 }
 
-/// "method snapkv, budget 128, length = 4000"
+/// A selection in words: "method snapkv, budget 128, length = 4000".
 std::string in_words(const papers::Select& select) {
   std::vector<std::string> out;
   const auto add = [&](const char* name, const std::string& text) {
@@ -82,7 +82,7 @@ std::string in_words(const papers::Select& select) {
   return fmt::format("{}", fmt::join(out, ", "));
 }
 
-/// The records that each selects, or why it has no counterpart.
+/// The records that each line selects, or why it has no counterpart.
 std::string in_words(const char* title, const std::vector<papers::Line>& lines) {
   std::string out;
   for (const auto& line : lines) {

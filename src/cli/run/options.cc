@@ -18,7 +18,7 @@ namespace winnow::cli {
 
 namespace {
 
-/// Options as CLI11 fills them in, before they are checked.
+/// Options as CLI11 sets them, before they are checked.
 struct RawRun {
   RunOptions options;
   CommonArguments common;
@@ -54,7 +54,7 @@ void add_own_options(CLI::App& run, RawRun& r) {
   run.add_flag("--json", r.options.json, "one JSON object on stdout");
 }
 
-/// Checks the name as it is given. The files of several questions have numbers after it.
+/// Checks the given name. The files of several questions have numbers after it.
 void check_dumping(const RunOptions& o) {
   if (o.dump_kept.empty()) return;
   if (!o.jsonl.empty()) throw UsageError("--dump-kept does not go with --jsonl: it writes what one text has kept");
@@ -75,7 +75,7 @@ std::string grammar_in(const std::string& path) {
   return out;
 }
 
-/// Parses all options, and refuses here what is wrong, before a model is loaded.
+/// Parses and checks all options before a model is loaded.
 RunOptions checked_run(RawRun& r) {
   RunOptions& o = r.options;
   r.common.protocol = r.protocol == "question-aware" ? Protocol::aware : Protocol::agnostic;

@@ -68,7 +68,7 @@ Json answer_json(const RunOptions& options, const Model& model, const Answer& a)
   return out;
 }
 
-/// Says how much of a prompt is kept.
+/// The kept share of a prompt, in words.
 std::string kept_words(const CacheStats& stats, int prompt) {
   if (stats.entries_min >= prompt) return fmt::format("all {} kept", counted(prompt, "token"));
   if (stats.entries_min == stats.entries_max)

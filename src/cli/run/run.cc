@@ -57,9 +57,9 @@ class Run {
   }
 
  private:
-  /// Whether a text is only read, to be asked about later.
+  /// True if the text is only read and saved, for later questions.
   bool only_saves() const { return !options_.save_kv.empty() && options_.questions.empty(); }
-  /// Whether the saved cache holds only the text, ready for any question.
+  /// True if the saved cache holds only the text, ready for any question.
   bool saves_text() const {
     return only_saves() || (!options_.save_kv.empty() && options_.protocol == Protocol::agnostic && !text_.empty());
   }
@@ -90,7 +90,7 @@ class Run {
   }
 
   /// The tokens to read after a loaded cache: those that it has not seen, and the question. Without a question, the
-  /// loaded conversation's open question is answered.
+  /// open question of the loaded conversation is answered.
   std::vector<Token> after_loaded(const std::string& question) const {
     const auto& [conversation, tokens] = restored_->transcript;
     std::vector<Token> out(tokens.begin() + static_cast<std::ptrdiff_t>(seen_), tokens.end());
@@ -103,7 +103,7 @@ class Run {
     return out;
   }
 
-  /// The transcript of a cache that is saved.
+  /// The transcript of a saved cache.
   Transcript transcript(std::size_t index) const {
     if (saves_text()) return {conversation_, text_};
     Transcript out{conversation_.with_question(questions_[index]), text_};
@@ -122,7 +122,7 @@ class Run {
     if (!options_.quiet && !options_.json) tell(saved_line(path, bytes, cache.stats()));
   }
 
-  /// Several questions that are seen before compression make several caches, each with a file of its own.
+  /// Numbers the path if there are several caches: one for each question that is seen before compression.
   std::string numbered(const std::string& path, std::size_t index) const {
     const bool several = questions_.size() > 1 && options_.protocol == Protocol::aware && !restored_;
     return several ? fmt::format("{}.{}", path, index + 1) : path;
@@ -152,7 +152,7 @@ class Run {
   void dry_run() {
     const Forecast told = forecast(session_, text_, question_tokens_, options_.protocol, options_.cache,
                                    only_saves() ? 0 : options_.generate.max_tokens);
-    // The session counts neither weights nor program nor libraries, which are resident by now.
+    // The forecast does not include weights, program and libraries, which are resident by now.
     const std::size_t resident = resident_bytes();
     const std::size_t process = resident - std::min(resident, session_.memory().held) + told.peak_bytes;
     if (options_.json) {
@@ -165,7 +165,7 @@ class Run {
     write_stdout(forecast_lines(told, tokens_to_read(), process));
   }
 
-  /// Those of the text and of all questions.
+  /// Number of tokens of the text and of all questions.
   std::int64_t tokens_to_read() const {
     auto out = static_cast<std::int64_t>(text_.size());
     for (const auto& question : question_tokens_) out += static_cast<std::int64_t>(question.size());
@@ -217,7 +217,7 @@ class Run {
                kept_json(model.info(), cache, cache.stats().tokens_seen, identity_of_text(model, read)), kKeptFile);
   }
 
-  /// The conversation that a question ends. Without one, the open question of a loaded cache does.
+  /// The conversation up to a question. Without one, that of the loaded cache, with its open question.
   Conversation asked(const std::string& question) const {
     const Conversation& read = restored_ ? restored_->transcript.conversation : conversation_;
     return question.empty() && read.awaits_answer() ? read : read.with_question(question);
@@ -243,9 +243,9 @@ class Run {
   std::optional<Restored> restored_;  ///< with --load-kv
   double restore_ms_ = 0;
   std::size_t seen_ = 0;          ///< tokens before the question
-  std::int64_t read_tokens_ = 0;  ///< that have passed through all layers, each time that they did, but not answers
+  std::int64_t read_tokens_ = 0;  ///< tokens that passed through all layers, counted each time, without answers
   nlohmann::ordered_json saved_ = nlohmann::ordered_json::array();
-  Conversation conversation_;  ///< before any question; not with --load-kv
+  Conversation conversation_;  ///< before any question; unused with --load-kv
   std::vector<std::string> questions_;
   std::vector<Token> text_;
   std::vector<std::vector<Token>> question_tokens_;

@@ -5,8 +5,8 @@
 
 namespace winnow::cli {
 
-/// `winnow run`: one text with any number of questions, or many prompts from a file. Throws winnow::Error; Interrupted
-/// after the summary is out.
+/// `winnow run`: one text with any number of questions, or many prompts from a file. Throws winnow::Error; throws
+/// Interrupted after printing the summary.
 void run_command(const RunOptions& options);
 
 }  // namespace winnow::cli

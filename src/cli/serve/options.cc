@@ -20,14 +20,14 @@ namespace winnow::cli {
 
 namespace {
 
-/// Long enough for most answers, and short enough that what they may take can be promised to many at once.
+/// Enough for most answers, and small enough to promise their memory to many requests at once.
 constexpr int kAnswerTokens = 1024;
 
 constexpr const char* kStoreForm =
     "a folder, or redis[s]://[[USER][:PASSWORD]@]HOST[:PORT][/DATABASE], with the password better in "
     "WINNOW_REDIS_PASSWORD (default: nowhere)";
 
-/// Options as CLI11 fills them in, before they are checked.
+/// Options as CLI11 sets them, before they are checked.
 struct RawServe {
   ServeOptions options;
   CommonArguments common;
@@ -105,7 +105,7 @@ void add_request_options(CLI::App& serve, RawServe& r) {
       ->check(counts_from(1));
 }
 
-/// `NAME:KEY`, where a name has letters, digits and -_. only, or a key without a name.
+/// Parses `NAME:KEY`, where NAME consists of letters, digits and -_., or a key without a name.
 server::ApiKey key_in(const std::string& line) {
   const auto colon = line.find(':');
   const auto is_of_name = [](unsigned char c) { return std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.'; };
@@ -147,7 +147,7 @@ std::optional<server::TlsFiles> tls_of(const RawServe& r) {
   return server::TlsFiles{r.tls_cert, r.tls_key};
 }
 
-/// Parses all options, and refuses here what is wrong, before a model is loaded.
+/// Parses and checks all options before a model is loaded.
 ServeOptions checked_serve(RawServe& r) {
   ServeOptions& o = r.options;
   r.common.protocol = r.protocol == "question-aware" ? Protocol::aware : Protocol::agnostic;

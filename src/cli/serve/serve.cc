@@ -21,7 +21,7 @@ namespace winnow::cli {
 
 namespace {
 
-/// Each connection is an open file.
+/// Raises the limit of open files, since each connection is one.
 void allow_many_files() {
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
@@ -29,8 +29,8 @@ void allow_many_files() {
   setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-/// Where no memory is given: most of what is there, so that the machine has some left. Texts are kept in a part of it,
-/// and what requests bring may have a tenth besides.
+/// Chooses the memory if the user gave none: most of the free memory. A part of it is for kept texts; requests' own
+/// data may take another tenth.
 void choose_memory(ServeOptions& options) {
   constexpr std::size_t kLeastForRequests = std::size_t{16} << 20;
   auto& scheduler = options.server.engine.scheduler;

@@ -10,15 +10,15 @@
 
 namespace winnow::cli {
 
-/// The options of `winnow serve`, after all checks that need no model.
+/// Options of `winnow serve`, after all checks that need no model.
 struct ServeOptions : CommonOptions {
-  SamplingChoice sampling;  ///< the rest is the model's
+  SamplingChoice sampling;  ///< chosen options; the others are the model's
   server::ServerOptions server;
-  std::optional<std::size_t> prefix_memory;  ///< of the scheduler's memory
+  std::optional<std::size_t> prefix_memory;  ///< part of the scheduler's memory
 };
 
-/// `winnow serve`: answers requests over HTTP until it is told to end. Throws winnow::Error; Interrupted when it was
-/// told twice.
+/// `winnow serve`: answers requests over HTTP until a signal ends it. Throws winnow::Error; Interrupted after the
+/// second signal.
 void serve_command(ServeOptions options);
 
 }  // namespace winnow::cli

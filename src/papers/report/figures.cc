@@ -63,7 +63,7 @@ std::vector<eval::Chart> charts_of_series(const Result& result) {
   return out;
 }
 
-/// As numbers where they are numbers.
+/// Compares numbers by value, other texts alphabetically.
 bool precedes_by_number(const std::string& a, const std::string& b) {
   return a.size() != b.size() ? a.size() < b.size() : a < b;
 }
@@ -80,7 +80,7 @@ std::vector<std::string> label_values(const Sheet& sheet, const std::string& lab
   return out;
 }
 
-/// Every nth name, so that those that stay can be read.
+/// Every nth name, so that they stay legible.
 std::vector<std::string> thinned(std::vector<std::string> names, std::size_t most) {
   const auto every = (names.size() + most - 1) / most;
   for (std::size_t i = 0; i < names.size(); ++i) {

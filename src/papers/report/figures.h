@@ -8,11 +8,11 @@
 
 namespace winnow::papers {
 
-/// The rows against the columns' x, for each of the paper's models and then as measured; or the rows' series, as
-/// measured. None for other kinds of plot.
+/// The rows against the columns' x, for each of the paper's models and then as measured; or the rows' measured series.
+/// None for other kinds of plots.
 std::vector<eval::Chart> charts_of(const Result& result);
 
-/// A map of each row by the labels that the recipe names, as measured. None for other kinds of plot.
+/// A measured map of each row by the recipe's labels. None for other kinds of plots.
 std::vector<eval::HeatMap> maps_of(const Result& result);
 
 }  // namespace winnow::papers

@@ -75,13 +75,13 @@ std::string page_order(const Recipe& recipe, std::size_t more, std::size_t less)
   return row_head(recipe.rows[more]) + " &gt; " + row_head(recipe.rows[less]);
 }
 
-/// A row over the whole table.
+/// A row that spans the table.
 std::string wide_row(const char* kind, const std::string& text, std::size_t columns) {
   return fmt::format("<tr class=\"{}\"><td class=\"text\" colspan=\"{}\">{}</td></tr>\n", kind, columns, escaped(text));
 }
 
-/// Rows of orders or pairs, those of one model or claim below its name. `row_of` gives none for what was not measured:
-/// how many that are is all that is said of them.
+/// Rows of orders or pairs, grouped by model or claim below its name. `row_of` returns none for those that were not
+/// measured; only their number is given.
 template <class Of, class RowOf>
 std::string grouped_rows(const std::vector<Of>& all, std::size_t columns, const RowOf& row_of) {
   std::string out;
@@ -167,7 +167,7 @@ void add_missing(const Result& result, eval::DrawnPage& page) {
   page.add("</ul>\n");
 }
 
-/// The id of each result's section, which is the recipe's, with a number where several runs of it are there.
+/// The id of each result's section: the recipe's, with a number if there are several runs of it.
 std::vector<std::string> sections_of(const std::vector<Result>& results) {
   std::map<std::string, int> count;
   std::vector<std::string> out;

@@ -8,8 +8,8 @@
 
 namespace winnow::papers {
 
-/// One self-contained HTML page: tables, the paper's kind of plot, orders, and what is missing. gnuplot draws the
-/// plots; without it the page has only tables, and says so.
+/// A self-contained HTML page: tables, the paper's kind of plot, orders, and missing parts. gnuplot draws the plots;
+/// without it the page has only tables and a note about it.
 std::string to_page(const std::vector<Result>& results);
 
 }  // namespace winnow::papers

@@ -16,20 +16,20 @@ std::vector<std::string> names_of(const Recipe& recipe) {
   return out;
 }
 
-/// Reports have one column more than the paper.
+/// Adds the reports' last column.
 std::vector<std::string> with_samples(std::vector<std::string> names) {
   names.emplace_back("samples");
   return names;
 }
 
-/// Empty cells up to the end of a row that has `done` of the columns.
+/// Empty cells from column `done` to the end of a row.
 std::string rest_of(const std::vector<std::string>& columns, std::size_t done) {
   std::string out;
   for (auto i = done; i < columns.size(); ++i) out += " |";
   return out + "\n";
 }
 
-/// A row that says whose figures follow.
+/// A row that names the source of the following figures.
 std::string text_title_row(const std::vector<std::string>& columns, const std::string& title) {
   return fmt::format("| *{}* |", title) + rest_of(columns, 0);
 }
