@@ -16,22 +16,22 @@ namespace winnow {
 static_assert(std::endian::native == std::endian::little,
               "files are little-endian and numbers are copied as they lie in memory");
 
-/// Takes bytes in order: a file, a hash, a piece of memory.
+/// Accepts a sequence of bytes: a file, a hash, memory.
 class ByteSink {
  public:
   virtual ~ByteSink() = default;
-  /// Throws InputError when the bytes cannot be taken.
+  /// Throws InputError if the bytes cannot be written.
   virtual void write(std::span<const std::byte> bytes) = 0;
 };
 
-/// Writes numbers as they lie in memory.
+/// Writes numbers in their memory representation.
 template <class T>
 requires std::is_arithmetic_v<T>
 void put(ByteSink& to, std::span<const T> values) { to.write(std::as_bytes(values)); }
 template <class T>
 requires std::is_arithmetic_v<T>
 void put(ByteSink& to, T value) { put(to, std::span<const T>(&value, 1)); }
-/// A length as u32, then the bytes.
+/// Writes the length as u32, then the bytes.
 void put(ByteSink& to, std::string_view text);
 
 /// Collects bytes in memory.
@@ -44,18 +44,18 @@ class MemorySink : public ByteSink {
   std::vector<std::byte> bytes_;
 };
 
-/// Bytes that can be read from any place. Reading changes nothing, so that threads may share one.
+/// Bytes with random access. Reading changes nothing, so threads may share a source.
 class ByteSource {
  public:
   virtual ~ByteSource() = default;
   virtual std::size_t size() const = 0;
-  /// What messages call it.
+  /// Name of the source in messages.
   virtual const std::string& name() const = 0;
-  /// Fills `out` from byte `at` on. REQUIRES: at + out.size() <= size(). Throws InputError.
+  /// Fills `out` from offset `at`. REQUIRES: at + out.size() <= size(). Throws InputError.
   virtual void read(std::size_t at, std::span<std::byte> out) const = 0;
 };
 
-/// Bytes in memory, which it does not own.
+/// A view of bytes in memory.
 class MemorySource : public ByteSource {
  public:
   MemorySource(std::span<const std::byte> bytes, std::string name) : bytes_(bytes), name_(std::move(name)) {}
@@ -69,13 +69,12 @@ class MemorySource : public ByteSource {
   std::string name_;
 };
 
-/// Reads a stretch of a source from front to back and never past its end. `what` names the thing that is read in
-/// messages.
+/// Reads a range of a source sequentially, and never past its end. `what` is the thing being read, for messages.
 class ByteCursor {
  public:
   ByteCursor(const ByteSource& from, std::size_t begin, std::size_t end) : from_(&from), at_(begin), end_(end) {}
 
-  /// All throw InputError when so many bytes are not there.
+  /// All functions throw InputError if fewer bytes are left.
   void read(std::span<std::byte> out, std::string_view what);
   template <class T>
   requires std::is_arithmetic_v<T>
@@ -86,16 +85,16 @@ class ByteCursor {
     read(std::span<T>(&value, 1), what);
     return value;
   }
-  /// A cursor over the next so many bytes, which are then after this one.
+  /// Returns a cursor over the next bytes, and skips them.
   ByteCursor part(std::size_t bytes, std::string_view what);
-  /// What put() has written; nothing is allocated before it is known to be there.
+  /// Reads a text written by put(); checks its length before allocating.
   std::string text(std::string_view what);
 
   std::size_t left() const { return end_ - at_; }
   const std::string& source() const { return from_->name(); }
-  /// Throws InputError when something is left.
+  /// Throws InputError if any bytes are left.
   void finish(std::string_view what) const;
-  /// An InputError about what is being read: its source's name, then `why`.
+  /// Throws InputError with the source's name and `why`.
   [[noreturn]] void fail(const std::string& why) const;
 
  private:

@@ -12,7 +12,7 @@
 
 namespace winnow {
 
-/// Throws MemoryError when so much memory is not there for `what`.
+/// Throws MemoryError if less memory is available than `what` needs.
 inline void check_memory(std::size_t bytes, const std::string& what) {
   if (bytes <= available_memory()) return;
   throw MemoryError(

@@ -12,7 +12,7 @@ inline double ms_since(Clock::time_point begin) {
   return std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
 }
 
-/// The time of day, which may jump when somebody sets the clock.
+/// Wall-clock time, which may jump when the clock is set.
 inline std::int64_t ms_since_1970() {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   return std::chrono::duration_cast<std::chrono::milliseconds>(now).count();

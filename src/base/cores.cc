@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// `cpu.max` of version 2: "QUOTA PERIOD", or "max PERIOD".
+/// Reads `cpu.max` of version 2: "QUOTA PERIOD", or "max PERIOD".
 std::optional<double> quota_v2(const fs::path& group) {
   double quota = 0;
   double period = 0;
@@ -25,7 +25,7 @@ std::optional<double> quota_v2(const fs::path& group) {
   return {};
 }
 
-/// Two files of version 1; a quota of -1 is none.
+/// Reads the two files of version 1; a quota of -1 means none.
 std::optional<double> quota_v1(const fs::path& group) {
   double quota = 0;
   double period = 0;
@@ -35,7 +35,7 @@ std::optional<double> quota_v1(const fs::path& group) {
   return {};
 }
 
-/// The least of a group's and those around it. In a container the path may be one of the host, which is not there.
+/// Takes the least quota of a group and its ancestors. In a container the path may be the host's and not exist.
 template <typename Read>
 void take_least(const fs::path& hierarchy, fs::path group, Read read, std::optional<double>& least) {
   for (;; group = group.parent_path()) {
@@ -46,7 +46,7 @@ void take_least(const fs::path& hierarchy, fs::path group, Read read, std::optio
 
 int allowed_cores() {
 #ifdef __linux__
-  cpu_set_t allowed;  // fails beyond 1,024 cores: then all are counted
+  cpu_set_t allowed;  // too small for more than 1,024 cores; then all are counted
   if (sched_getaffinity(0, sizeof(allowed), &allowed) == 0) return std::max(1, CPU_COUNT(&allowed));
 #endif
   return static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));

@@ -6,12 +6,12 @@
 
 namespace winnow {
 
-/// Cores that this process may run on, which may be fewer than the machine has (a container, taskset), and no more than
-/// its CPU quota pays for, rounded up; at least 1.
+/// Cores that this process may run on, which may be fewer than the machine has (containers, taskset), limited by its
+/// CPU quota, rounded up; at least 1.
 int usable_cores();
 
-/// How many cores' time the process and its siblings get together: the least quota of its control groups, of version 2
-/// or 1. `root`: where `proc` and `sys` are. Nothing where there is no quota.
+/// CPU quota, in cores, that the process shares with its siblings: the least of its control groups, version 2 or 1.
+/// `root`: parent of `proc` and `sys`. Empty without a quota.
 std::optional<double> cpu_quota(const std::filesystem::path& root = "/");
 
 }  // namespace winnow

@@ -7,8 +7,8 @@
 
 namespace winnow {
 
-/// A number with its noun, in the plural where it is not 1: `1 token`, `0 tokens`. The plural has an s at its end if
-/// none is given.
+/// A number with its noun, in the plural unless it is 1: `1 token`, `0 tokens`. By default the plural is the noun with
+/// an s.
 std::string counted(std::uint64_t count, std::string_view noun, std::string_view plural = {});
 
 }  // namespace winnow

@@ -19,7 +19,7 @@ struct Leaf {
   unsigned a = 0, b = 0, c = 0, d = 0;
 };
 
-/// Zeros where the processor does not know the leaf.
+/// Zeros if the processor does not have the leaf.
 Leaf cpuid(unsigned leaf, unsigned part) {
   Leaf l;
   __get_cpuid_count(leaf, part, &l.a, &l.b, &l.c, &l.d);
@@ -28,7 +28,7 @@ Leaf cpuid(unsigned leaf, unsigned part) {
 
 constexpr bool bit(unsigned word, int number) { return (word >> number & 1) != 0; }
 
-/// Whether the system saves all of these parts of the processor's state.
+/// True if the system saves all of these parts of the processor's state.
 bool saves(std::uint64_t parts) {
   constexpr int kOsUsesXsave = 27;
   if (!bit(cpuid(1, 0).c, kOsUsesXsave)) return false;
@@ -49,7 +49,7 @@ bool has_avx512_bf16() {
   return avx512 && bit(cpuid(7, 1).a, 5) && saves(kAvx512State);
 }
 
-/// Tiles are 8 KB that the kernel keeps for a process only when it has asked.
+/// The kernel saves the 8 KB of tile data only for processes that have requested it.
 bool asks_for_tiles() {
   constexpr long kRequestPermission = 0x1023;
   constexpr long kTileData = 18;

@@ -21,7 +21,7 @@ namespace winnow {
 
 namespace {
 
-/// Why a path is no file that can be read or replaced; empty: it is one.
+/// Reason why a path cannot be read or replaced as a file; empty: none.
 std::string no_file(mode_t mode) {
   if (S_ISDIR(mode)) return "it is a folder";
   return S_ISREG(mode) ? "" : "it is not a regular file";
@@ -32,18 +32,18 @@ std::string folder_of(const std::string& path) {
   return folder.empty() ? "." : folder.string();
 }
 
-/// Makes a rename last: it is the folder's.
+/// Makes a rename durable.
 void sync_folder(const std::string& path) {
   const int fd = open(folder_of(path).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) return;
-  fsync(fd);  // not every file system can; the file itself is safe
+  fsync(fd);  // not supported by every file system; the file itself is safe
   close(fd);
 }
 
 constexpr std::string_view kPartEnd = ".winnow-part";
 constexpr std::size_t kPartDigits = 8;
 
-/// Whether a folder's entry is called as the parts of a file are.
+/// True if a folder's entry has the name of one of a file's parts.
 bool is_part_name(std::string_view entry, std::string_view file) {
   if (entry.size() != file.size() + 1 + kPartDigits + kPartEnd.size()) return false;
   const auto digits = entry.substr(file.size() + 1, kPartDigits);
@@ -51,7 +51,7 @@ bool is_part_name(std::string_view entry, std::string_view file) {
          digits.find_first_not_of("0123456789abcdef") == std::string_view::npos;
 }
 
-/// Who writes a part holds its lock, so one that can be locked belongs to nobody any more.
+/// Removes a part without a writer: writers hold a lock.
 void remove_if_abandoned(const std::string& part) {
   const int fd = open(part.c_str(), O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
   if (fd < 0) return;
@@ -68,7 +68,7 @@ void remove_abandoned_parts(const std::string& path) {
   }
 }
 
-/// The first bytes, at most as many.
+/// The first bytes, at most `most`.
 std::string first_bytes(const std::string& path, std::size_t most) {
   const FileSource file(path);
   std::string out(std::min(file.size(), most), '\0');
@@ -82,7 +82,7 @@ bool is_of_kind(const std::string& path, const FileKind& kind) {
   return beginning.empty() || beginning == kind.beginning;
 }
 
-/// What the file that is replaced has, as far as it may be given away.
+/// Copies owner and permissions of the replaced file, as far as possible.
 void copy_permissions(const struct stat& from, int to) {
   [[maybe_unused]] const int owner = fchown(to, from.st_uid, from.st_gid);
   fchmod(to, from.st_mode & 0777U);
@@ -153,10 +153,10 @@ int ReplacingFile::open_part(mode_t mode) {
     const int fd = open(part_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
     if (fd < 0 && errno == EEXIST) continue;
     if (fd < 0) throw InputError(fmt::format("cannot write {}: {}", path_, std::strerror(errno)));
-    flock(fd, LOCK_EX);  // where a file system has no locks, no part is ever taken for abandoned
+    flock(fd, LOCK_EX);  // on a file system without locks, no part ever counts as abandoned
     struct stat info {};
     if (fstat(fd, &info) == 0 && info.st_nlink > 0) return fd;
-    close(fd);  // somebody took it for abandoned before it was locked
+    close(fd);  // it was removed as abandoned before it was locked
   }
 }
 

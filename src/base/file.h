@@ -13,10 +13,10 @@
 
 namespace winnow {
 
-/// A regular file that is read. Move-only.
+/// A regular file opened for reading. Not copyable.
 class FileSource : public ByteSource {
  public:
-  /// Throws InputError: missing, a folder, no regular file, unreadable.
+  /// Throws InputError for a file that is missing, unreadable or not regular.
   explicit FileSource(const std::string& path);
   FileSource(const FileSource&) = delete;
   FileSource& operator=(const FileSource&) = delete;
@@ -32,40 +32,40 @@ class FileSource : public ByteSource {
   std::size_t size_ = 0;
 };
 
-/// What files that may be replaced begin with, and what messages call them. An empty file is of every kind.
+/// First bytes of files that may be replaced, and their name in messages. An empty file is of every kind.
 struct FileKind {
   std::string_view beginning;
   std::string_view noun = "a file";
 };
 
-/// Whether a file begins with these bytes. Throws what FileSource throws.
+/// True if a file begins with these bytes. Throws like FileSource.
 bool begins_with(const std::string& path, std::string_view beginning);
 
-/// Throws InputError when ReplacingFile would, as far as can be known without writing: for those who work long before
-/// they have something to write.
+/// Throws InputError if ReplacingFile would, as far as that is known without writing. For long work before the first
+/// write.
 void check_replaceable(const std::string& path, const FileKind& kind = {});
 
-/// Who may read a file that was not there before. One that is replaced keeps its permissions.
+/// Permissions of a new file. A replaced file keeps its own.
 enum class Readers : std::uint8_t {
   by_umask,
-  owner,  ///< mode 0600, for what people have asked and read
+  owner,  ///< mode 0600, for people's questions and texts
 };
 
-/// A file that is replaced in one step: all goes to a file beside it (NAME.01234567.winnow-part), which takes its name
-/// when everything is on the disk. Until commit() what was there stays; without commit() nothing is left behind. Links
-/// are followed. What a killed process has left of its writing to the same file is removed.
+/// A file that is replaced atomically. Data goes to a file beside it (NAME.01234567.winnow-part), which is renamed when
+/// everything is on disk. Until commit() the old file stays; without commit() nothing is left behind. Follows links.
+/// Removes what killed processes left when writing the same file.
 class ReplacingFile : public ByteSink {
  public:
-  /// Throws InputError: no permission, a folder or a device of that name, a file of another kind, a link to nothing, no
-  /// folder to write to.
+  /// Throws InputError for missing permission, a folder or device at `path`, a file of another kind, a dangling link,
+  /// or a missing folder.
   explicit ReplacingFile(const std::string& path, Readers readers = Readers::by_umask, const FileKind& kind = {});
   ReplacingFile(const ReplacingFile&) = delete;
   ReplacingFile& operator=(const ReplacingFile&) = delete;
   ~ReplacingFile() override;
 
-  /// Throws InputError: a full disk.
+  /// Throws InputError, for instance if the disk is full.
   void write(std::span<const std::byte> bytes) override;
-  /// Throws InputError; what was there is then still there.
+  /// Throws InputError; the old file is then still there.
   void commit();
 
  private:
@@ -75,7 +75,7 @@ class ReplacingFile : public ByteSink {
   [[noreturn]] void fail(int error) const;
   int open_part(mode_t mode);
 
-  std::string path_;  ///< where it goes, links followed
+  std::string path_;  ///< destination, with links followed
   std::string part_;
   std::unique_ptr<std::FILE, Close> file_;
   std::size_t written_ = 0;

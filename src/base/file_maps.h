@@ -9,8 +9,8 @@
 
 namespace winnow {
 
-/// Ranges of the maps that this process has of a file, by its real path, as the system lists them: for maps that a
-/// library has made. Empty where the system has no list.
+/// Ranges at which this process has mapped a file, given by its real path, as listed by the system: for maps made by a
+/// library. Empty if the system has no such list.
 std::vector<std::unique_ptr<MappedRange>> maps_of_file(const std::string& path);
 
 }  // namespace winnow

@@ -8,7 +8,7 @@
 
 namespace winnow {
 
-/// XXH3 with 64 bits over bytes that come in pieces. Finds accidents, not forgeries.
+/// 64-bit XXH3 over bytes that arrive in chunks. Detects accidents, not forgeries.
 class Hasher {
  public:
   explicit Hasher(std::uint64_t seed = 0);
@@ -23,7 +23,7 @@ class Hasher {
   std::unique_ptr<State> state_;
 };
 
-/// The hash of bytes that lie together.
+/// Hash of contiguous bytes.
 std::uint64_t hash_of(std::span<const std::byte> bytes, std::uint64_t seed = 0);
 
 }  // namespace winnow

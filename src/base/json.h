@@ -19,29 +19,30 @@
 
 namespace winnow {
 
-/// Text that is no JSON, or JSON of too many levels or values, or with a member that comes twice.
+/// Text that is not JSON, or JSON with too many levels or values, or with a repeated member.
 class JsonError : public InputError {
  public:
   using InputError::InputError;
 };
 
-/// What nlohmann's error says, without the name and number that it begins with.
+/// The text of nlohmann's error without its name and number.
 inline std::string reason_of(const nlohmann::json::exception& error) {
   const std::string text = error.what();
   const auto end = text.find("] ");
   return end == std::string::npos ? text : text.substr(end + 2);
 }
 
-/// Levels of lists and objects that JSON from outside may have: code that walks through values calls itself for each.
+/// Limit of nested lists and objects in JSON from outside: code that walks through values is recursive.
 constexpr std::size_t kJsonLevels = 64;
 
-/// How much of JSON from outside is taken, and kept.
+/// Limits of JSON from outside.
 struct JsonLimits {
-  std::size_t kept = kJsonLevels;                                ///< levels; those below are checked, and stay empty
-  std::size_t values = std::numeric_limits<std::size_t>::max();  ///< with members' names
+  std::size_t kept = kJsonLevels;                                ///< levels to keep; deeper ones are checked, and left
+                                                                 ///< empty
+  std::size_t values = std::numeric_limits<std::size_t>::max();  ///< values and member names
 };
 
-/// Adds a member that an object does not have. An ordered object is a list, whose own functions look at all members.
+/// Adds a new member to an object. An ordered object is a list, and its own functions search all members.
 template <class Json>
 Json& add_member(Json& object, std::string name) {
   auto& members = object.template get_ref<typename Json::object_t&>();
@@ -52,8 +53,8 @@ Json& add_member(Json& object, std::string name) {
   }
 }
 
-/// Builds a value from what nlohmann's parser finds, in time by the bytes of its JSON, whatever they are. Texts are
-/// moved into it, so that a long one is not copied. A value takes many times the bytes of its JSON.
+/// Builds a value from the events of nlohmann's parser, in time linear in the bytes of any JSON. Moves texts, so long
+/// ones are not copied. A value takes many times the bytes of its JSON.
 template <class Json>
 class JsonBuilder : public nlohmann::json_sax<Json> {
  public:
@@ -132,12 +133,13 @@ class JsonBuilder : public nlohmann::json_sax<Json> {
   std::size_t level_ = 0;
   std::size_t values_ = 0;
   Json root_;
-  std::vector<Json*> open_;                   ///< lists and objects that have begun and not ended
-  Json* member_ = nullptr;                    ///< of the last of them, when it is an object
-  std::vector<std::set<std::string>> names_;  ///< that the open objects have
+  std::vector<Json*> open_;                   ///< unfinished lists and objects
+  Json* member_ = nullptr;                    ///< current member if the last of them is an object
+  std::vector<std::set<std::string>> names_;  ///< member names of the open objects
 };
 
-/// Parses JSON from outside: a text, or bytes as they are read (TextLines). Throws JsonError, Interrupted (StopScope).
+/// Parses JSON from outside: a text, or bytes while they are read (TextLines). Throws JsonError, Interrupted
+/// (StopScope).
 template <class Json, class Bytes>
 Json parse_json(Bytes&& bytes, JsonLimits limits = {}) {
   JsonBuilder<Json> builder(limits);

@@ -13,7 +13,7 @@ namespace winnow {
 
 namespace {
 
-constexpr std::array<std::string_view, 5> kNames = {"f32", "f16", "bf16", "q8_0", "q4_0"};  // in ElementType's order
+constexpr std::array<std::string_view, 5> kNames = {"f32", "f16", "bf16", "q8_0", "q4_0"};  // indexed by ElementType
 
 ElementType parse_element(std::string_view name, std::string_view text) {
   for (std::size_t i = 0; i < kNames.size(); ++i) {

@@ -6,7 +6,7 @@
 
 namespace winnow {
 
-/// All element types that KvType::parse() knows.
+/// All element types that KvType::parse() accepts.
 std::span<const std::string_view> kv_type_names();
 
 }  // namespace winnow

@@ -7,33 +7,32 @@
 
 namespace winnow {
 
-/// A file of whole lines that one process at a time adds to. What is there is never rewritten. Move-only.
+/// An append-only file of whole lines, with one writing process at a time. Move-only.
 class LineFile {
  public:
-  /// Opens or makes it. Throws InputError: no permission, not a regular file.
+  /// Opens or creates the file. Throws InputError for missing permission, or if it is not regular.
   explicit LineFile(std::string path);
   LineFile(LineFile&& other) noexcept;
   LineFile& operator=(LineFile&&) = delete;
   ~LineFile();
 
-  /// Open for reading and writing.
+  /// Descriptor for reading and writing.
   int descriptor() const { return fd_; }
-  /// Keeps all other processes from locking it until it is closed. Throws InputError, which calls the file `name`, when
-  /// one has it already, or the file cannot be locked.
+  /// Locks the file against all other processes until it is closed. Throws InputError, which calls the file `name`, if
+  /// another process has locked it, or locking fails.
   void lock(const std::string& name) const;
-  /// The lines are on the disk when it returns. Throws InputError (a full disk, a broken one); what was there before is
-  /// as it was.
+  /// Returns when the lines are on disk. Throws InputError (a full or broken disk); the file is then unchanged.
   void append(std::string_view lines) const;
-  /// Takes back what is after so many bytes.
+  /// Truncates the file to so many bytes.
   void cut_to(std::size_t bytes) const;
-  /// Removes the file if this object has made it and it is empty. REQUIRES: it is locked.
+  /// Removes the file if this object has created it and it is empty. REQUIRES: it is locked.
   void remove_if_empty() const;
 
  private:
   [[noreturn]] void fail(int error) const;
 
   std::string path_;
-  bool made_ = false;  ///< it was not there before
+  bool made_ = false;  ///< created by this object
   int fd_;
 };
 

@@ -19,7 +19,7 @@ namespace {
 
 constexpr const char* kLine = "%^%l%$: %*";
 
-/// What is logged may hold text from outside.
+/// Makes log messages printable, since they may contain text from outside.
 class PrintableText : public spdlog::custom_flag_formatter {
  public:
   void format(const spdlog::details::log_msg& message, const std::tm& /*time*/, spdlog::memory_buf_t& out) override {

@@ -11,7 +11,7 @@ namespace winnow {
 
 namespace {
 
-/// What a signal handler reads: no allocation, no lock. `end` is set last and cleared first.
+/// Data for a signal handler, without allocations or locks. `end` is set last and cleared first.
 struct Slot {
   std::atomic<std::uintptr_t> begin{0};
   std::atomic<std::uintptr_t> end{0};

@@ -10,7 +10,7 @@ namespace winnow {
 /// process with SIGBUS at the next read of what is gone; whoever handles that signal can then say which file it was.
 class MappedRange {
  public:
-  /// Of more than 64 at once nothing is noted.
+  /// Records nothing beyond 64 ranges.
   MappedRange(const void* begin, std::size_t size, std::string name);
   MappedRange(const MappedRange&) = delete;
   MappedRange& operator=(const MappedRange&) = delete;
@@ -21,7 +21,7 @@ class MappedRange {
   int slot_ = -1;
 };
 
-/// The name of the file that is mapped at an address; null: none is known. May be called by a signal handler.
+/// Name of the file mapped at an address; null: unknown. Async-signal-safe.
 const char* mapped_at(const void* address) noexcept;
 
 }  // namespace winnow

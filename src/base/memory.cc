@@ -28,7 +28,7 @@ constexpr std::size_t kUnlimited = std::numeric_limits<std::size_t>::max();
 std::size_t read_number(const char* path) {
   std::ifstream file(path);
   std::size_t value = 0;
-  return file >> value ? value : kUnlimited;  // "max" is no number
+  return file >> value ? value : kUnlimited;  // "max" is not a number
 }
 
 std::size_t left(std::size_t limit, std::size_t used) {
@@ -47,17 +47,17 @@ std::size_t machine_memory() {
   return kUnlimited;
 }
 
-/// Null when there is no memory. What is large is asked for in huge pages: lanes and probabilities are read and written
-/// from end to end, and small pages would cost an address translation each and stop the processor from looking ahead.
+/// Returns null if there is no memory. Requests huge pages for large blocks: lanes and probabilities are read and
+/// written sequentially, and each small page would cost an address translation and interrupt prefetching.
 std::byte* allocate(std::size_t bytes) {
   const bool is_large = bytes >= kHugePage;
   void* out = nullptr;
   if (posix_memalign(&out, is_large ? kHugePage : kAlignment, bytes) != 0) return nullptr;
-  if (is_large) madvise(out, bytes, MADV_HUGEPAGE);  // a wish: without it everything works as well
+  if (is_large) madvise(out, bytes, MADV_HUGEPAGE);  // only a hint
   return static_cast<std::byte*>(out);
 }
 
-/// Whole pages go back to the system at once: a heap would keep those that lie below something in use.
+/// Returns whole memory pages to the system at once; a heap would keep those below memory in use.
 void release(std::byte* data, std::size_t bytes) {
   constexpr std::size_t kFew = std::size_t{64} << 10U;
   if (bytes >= kFew) {
@@ -101,8 +101,7 @@ void MemoryAccount::remove(std::size_t bytes) {
 
 Buffer::Buffer(MemoryAccount& account, std::size_t bytes, const char* purpose) : size_(bytes), account_(&account) {
   if (bytes == 0) return;
-  // Linux hands out more than there is and kills later, so a large wish is checked against what is left before it is
-  // made.
+  // Linux overcommits and kills the process later, so large requests are first compared with the available memory.
   constexpr std::size_t kLarge = std::size_t{64} << 20U;
   const std::size_t rounded = (bytes + kAlignment - 1) / kAlignment * kAlignment;
   if (rounded >= bytes && (bytes < kLarge || bytes <= available_memory())) {

@@ -10,10 +10,10 @@
 
 namespace winnow {
 
-/// Counts the bytes that buffers really hold. Thread-safe; outlives every Buffer that reports to it.
+/// Counts the bytes allocated by buffers. Thread-safe; must outlive every Buffer that reports to it.
 class MemoryAccount {
  public:
-  /// A child reports to its parent too, so that one account can show a part (lanes) and another the whole.
+  /// A child also reports to its parent, so that one account can show a part (lanes) and another the whole.
   explicit MemoryAccount(MemoryAccount* parent = nullptr) : parent_(parent) {}
   MemoryAccount(const MemoryAccount&) = delete;
   MemoryAccount& operator=(const MemoryAccount&) = delete;
@@ -21,9 +21,9 @@ class MemoryAccount {
   void add(std::size_t bytes);
   void remove(std::size_t bytes);
 
-  /// Bytes allocated now.
+  /// Bytes currently allocated.
   std::size_t held() const { return held_.load(std::memory_order_relaxed); }
-  /// Largest held() since construction or the last reset_peak().
+  /// The largest held() since construction or the last reset_peak().
   std::size_t peak() const { return peak_.load(std::memory_order_relaxed); }
   void reset_peak() { peak_.store(held(), std::memory_order_relaxed); }
 
@@ -37,7 +37,7 @@ class MemoryAccount {
 class Buffer {
  public:
   Buffer() = default;
-  /// Throws MemoryError, which names `purpose`, when `bytes` cannot be had.
+  /// Throws MemoryError, which names `purpose`, if `bytes` cannot be allocated.
   Buffer(MemoryAccount& account, std::size_t bytes, const char* purpose);
   Buffer(Buffer&& other) noexcept;
   Buffer& operator=(Buffer&& other) noexcept;
@@ -63,7 +63,7 @@ class Buffer {
   MemoryAccount* account_ = nullptr;
 };
 
-/// Counts bytes that somebody else allocates, for as long as it lives.
+/// Counts bytes allocated by others during its lifetime.
 class Charge {
  public:
   Charge(MemoryAccount& account, std::size_t bytes) : account_(account), bytes_(bytes) { account_.add(bytes_); }
@@ -76,8 +76,8 @@ class Charge {
   std::size_t bytes_;
 };
 
-/// While it lives, its account counts the vectors that this thread makes as CountedVector: those of functions that know
-/// of no account, such as the parts of a method. Scopes may be nested; the innermost one counts.
+/// During its lifetime, its account counts the CountedVectors that this thread makes: for functions without an account,
+/// such as the parts of a method. Scopes may be nested; the innermost one counts.
 class CountingScope {
  public:
   explicit CountingScope(MemoryAccount& account) : outer_(current_) { current_ = &account; }
@@ -85,7 +85,7 @@ class CountingScope {
   CountingScope& operator=(const CountingScope&) = delete;
   ~CountingScope() { current_ = outer_; }
 
-  /// Null outside of all scopes.
+  /// Null outside all scopes.
   static MemoryAccount* current() { return current_; }
 
  private:
@@ -93,7 +93,7 @@ class CountingScope {
   MemoryAccount* outer_;
 };
 
-/// Bytes of memory that a new allocation may still take: the least of what the machine and the process's limits leave.
+/// Bytes that can still be allocated: the least of the limits of the machine and the process.
 std::size_t available_memory();
 
 }  // namespace winnow

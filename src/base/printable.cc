@@ -14,13 +14,13 @@ unsigned byte_at(std::string_view text, std::size_t at) {
   return at < text.size() ? static_cast<unsigned char>(text[at]) : 0;
 }
 
-/// Characters that a terminal acts upon instead of showing them.
+/// True for characters that a terminal acts upon instead of showing them.
 bool is_control(char32_t c) {
   const auto within = [c](char32_t first, char32_t last) { return first <= c && c <= last; };
   return c < 0x20 || within(0x7F, 0x9F) || within(0x200E, 0x200F) || within(0x2028, 0x202E) || within(0x2066, 0x2069);
 }
 
-/// Bytes of the character at the beginning of a text; 0 when it is no UTF-8 or must not be shown.
+/// Bytes of the first character of a text; 0 if it is not UTF-8 or must not be shown.
 std::size_t shown_bytes(std::string_view text) {
   const unsigned first = byte_at(text, 0);
   if (first < 0x80) return is_control(first) ? 0 : 1;
@@ -53,7 +53,7 @@ std::string brief(std::string_view text) {
   constexpr std::size_t kMost = 80;
   if (text.size() <= kMost) return printable(text);
   std::size_t end = kMost;
-  while (end > 0 && (byte_at(text, end) & 0xC0U) == 0x80) --end;  // no character is cut
+  while (end > 0 && (byte_at(text, end) & 0xC0U) == 0x80) --end;  // cuts between characters
   return printable(text.substr(0, end)) + "...";
 }
 

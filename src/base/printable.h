@@ -6,11 +6,11 @@
 
 namespace winnow {
 
-/// Text from outside, fit for a terminal: control characters, those that change the direction of writing, and bytes
-/// that are no UTF-8 become \xNN. All other characters stay.
+/// Makes text from outside safe for a terminal: replaces control characters, those that change the writing direction,
+/// and bytes that are not UTF-8 by \xNN.
 std::string printable(std::string_view text);
 
-/// The same, but no more than the first 80 bytes of a long text.
+/// The same, limited to the first 80 bytes.
 std::string brief(std::string_view text);
 
 }  // namespace winnow

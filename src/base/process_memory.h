@@ -3,17 +3,16 @@
 
 #include <cstddef>
 
-/// Memory of the whole process, as the system counts it: weights, program and libraries included. 0 where the system
-/// does not say.
+/// Memory of the whole process as counted by the system, including weights, program and libraries. 0 if unknown.
 namespace winnow {
 
-/// Bytes of addresses that are in use, whether there is memory behind them or not.
+/// Bytes of address space in use, backed by memory or not.
 std::size_t address_bytes();
 
-/// Bytes that are resident now.
+/// Bytes currently resident.
 std::size_t resident_bytes();
 
-/// The most that have been.
+/// Peak of the resident bytes.
 std::size_t peak_resident_bytes();
 
 }  // namespace winnow

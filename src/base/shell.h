@@ -6,7 +6,7 @@
 
 namespace winnow {
 
-/// A word as it is typed in a shell: in quotes where it needs them.
+/// A word for a shell, quoted if necessary.
 std::string shell_word(std::string_view text);
 
 }  // namespace winnow

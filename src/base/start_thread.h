@@ -10,8 +10,8 @@
 
 namespace winnow {
 
-/// Returns what `start` does, which starts a thread. Throws MemoryError, which says what the thread was for, where the
-/// system has no room for another one.
+/// Returns start(), which starts a thread. Throws MemoryError, with the thread's purpose, if the system cannot start
+/// another one.
 template <class Start>
 auto start_thread(const std::string& purpose, const Start& start) {
   try {

@@ -8,8 +8,8 @@
 
 namespace winnow {
 
-/// While it lives, the work of this thread can be stopped: loops over what came from outside call check(). Scopes may
-/// be nested; the innermost one counts.
+/// During its lifetime the work of this thread can be stopped: loops over data from outside call check(). Scopes may be
+/// nested; the innermost one counts.
 class StopScope {
  public:
   explicit StopScope(std::stop_token token) : token_(std::move(token)), outer_(current_) { current_ = &token_; }
@@ -17,7 +17,7 @@ class StopScope {
   StopScope& operator=(const StopScope&) = delete;
   ~StopScope() { current_ = outer_; }
 
-  /// Throws Interrupted when a stop has been asked for. Outside of all scopes nothing stops the work.
+  /// Throws Interrupted if a stop has been requested. Does nothing outside all scopes.
   static void check() {
     if (current_ != nullptr && current_->stop_requested()) throw Interrupted("stopped");
   }

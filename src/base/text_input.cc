@@ -20,7 +20,7 @@ namespace {
 
 constexpr int kPatienceMs = 100;
 
-/// Without O_NONBLOCK a named pipe that nobody writes to would block here, where nobody asks for a stop.
+/// Opens with O_NONBLOCK: otherwise a named pipe without a writer would block here, where `stop` is not polled.
 int open_text(const std::string& path) {
   const int fd = path == "-" ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1)
                              : open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);

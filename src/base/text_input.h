@@ -8,39 +8,39 @@
 
 namespace winnow {
 
-/// A text that is read once, from front to back: a file, a pipe, a terminal. Of another kind of file, such as a PDF
-/// document, nothing is read: why_no_text() says what it is. Move-only.
+/// A text that is read once, sequentially: a file, a pipe, a terminal. Refuses other kinds of files, such as PDF
+/// documents, as why_no_text() says. Move-only.
 class TextInput {
  public:
-  /// `-` is stdin. A named pipe is waited for; `stop` is asked meanwhile. Throws InputError: missing, unreadable, a
-  /// folder, a device without an end.
+  /// `-` is stdin. Waits for a named pipe, and polls `stop` meanwhile. Throws InputError for a path that is missing or
+  /// unreadable, a folder, or a device without an end.
   explicit TextInput(const std::string& path, std::function<bool()> stop = {});
-  /// Takes an open descriptor over, of which the caller knows what it is.
+  /// Takes over an open descriptor of a kind known to the caller.
   TextInput(int fd, std::string name);
   TextInput(TextInput&& other) noexcept;
   TextInput& operator=(TextInput&&) = delete;
   ~TextInput();
 
-  /// Some of the next bytes into `out`; how many, 0 at the end. Throws InputError when they cannot be read, Interrupted
-  /// when stop() says so, and InputError for what begins as no text does.
+  /// Reads some of the next bytes into `out`; returns their number, 0 at the end. Throws InputError if reading fails or
+  /// the first bytes are not text, Interrupted if stop() returns true.
   std::size_t read(std::span<char> out);
-  /// All bytes that are left.
+  /// Reads the remaining bytes.
   std::string read_all();
 
-  /// What messages call it.
+  /// Name of the text in messages.
   const std::string& name() const { return name_; }
-  /// Whether a descriptor is of the same file.
+  /// True if a descriptor refers to the same file.
   bool is_same_file(int fd) const;
 
  private:
   void check() const;
-  /// Their number. Looks at the first ones.
+  /// Returns the number of bytes, after a check of the first ones.
   std::size_t checked(std::span<const char> bytes);
 
   std::string name_;
   std::function<bool()> stop_;
   int fd_;
-  bool begun_;  ///< whether the first bytes have been looked at
+  bool begun_;  ///< the first bytes have been checked
 };
 
 }  // namespace winnow

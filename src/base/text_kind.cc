@@ -19,10 +19,10 @@ using namespace std::string_view_literals;
 struct Kind {
   std::string_view begin;
   const char* what;
-  const char* remedy;  ///< with the file's name in place of {}
+  const char* remedy;  ///< with {} for the file's name
 };
 
-/// A longer beginning before its own beginning.
+/// Longer prefixes precede their own prefixes.
 constexpr Kind kKinds[] = {
     {"%PDF-"sv, "a PDF document", "pdftotext {} text.txt"},
     {"\x1F\x8B"sv, "compressed by gzip", "gunzip -c {} > text.txt"},
@@ -47,15 +47,15 @@ constexpr Kind kKinds[] = {
     {"winnowkv"sv, "a cache that winnow has saved", nullptr},
 };
 
-/// A name that a shell takes, also where there is no file.
+/// The name as a shell word, or FILE for stdin.
 std::string word_of(const std::string& name) { return name == "stdin" ? "FILE" : shell_word(name); }
 
-/// Where a byte stands, for a person who looks for it.
+/// Description of a byte's place for a person.
 std::string place_of(std::size_t at, std::string_view text) {
   return fmt::format("byte {} (line {})", at, 1 + std::count(text.begin(), text.begin() + static_cast<long>(at), '\n'));
 }
 
-/// By which of two neighbours is zero in most characters of a text without a byte order mark; null: neither.
+/// Guesses UTF-16 without a byte order mark by which byte of each pair is zero in most characters; null: not UTF-16.
 const char* utf16_without_mark(std::string_view text) {
   if (text.size() % 2 != 0) return nullptr;
   const auto begin = text.substr(0, 256);
@@ -73,8 +73,8 @@ const char* utf16_without_mark(std::string_view text) {
   throw InputError(fmt::format("{} is no text: {} is zero", name, place_of(at, text)));
 }
 
-/// Where characters of several bytes were right before the wrong byte, a text in UTF-8 is damaged. Otherwise it is in
-/// an older encoding, most likely Latin-1, or Windows-1252 where Latin-1 has control characters.
+/// If valid multi-byte characters precede the wrong byte, the text is damaged UTF-8. Otherwise its encoding is an older
+/// one, most likely Latin-1, or Windows-1252 if it has bytes that are control characters in Latin-1.
 [[noreturn]] void refuse_encoding(std::size_t at, std::string_view text, const std::string& name) {
   const auto is_high = [](unsigned char c) { return c >= 0x80; };
   const auto is_control = [](unsigned char c) { return c >= 0x80 && c < 0xA0; };

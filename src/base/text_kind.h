@@ -6,12 +6,12 @@
 
 namespace winnow {
 
-/// A sentence about bytes that are no text, by how they begin: what they are, and the command that makes a text of the
-/// file `name`. Empty: they may be a text.
+/// Recognises files that are not text by their first bytes. Returns a sentence with the kind and the command that makes
+/// a text of the file `name`; empty if the bytes may be text.
 std::string why_no_text(std::string_view bytes, const std::string& name);
 
-/// Throws InputError for what cannot be read to a model as a text: nothing, bytes that are no UTF-8, zero bytes. A
-/// character that is cut at the end is let through with a warning, since `head -c` cuts so.
+/// Throws InputError for text that a model cannot read: empty, not UTF-8, or with zero bytes. A truncated last
+/// character only causes a warning, since `head -c` leaves it.
 void check_text(std::string_view text, const std::string& name);
 
 }  // namespace winnow

@@ -32,7 +32,7 @@ bool TextLines::next() {
     offset_ = before_ + at_;
     if (!is_at_end()) return true;
     if (ended_) continue;
-    --number_;  // there is nothing behind the last line feed
+    --number_;  // nothing follows the last line feed
     return false;
   }
   return false;

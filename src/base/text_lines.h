@@ -10,24 +10,24 @@
 
 namespace winnow {
 
-/// The lines of a text, whose bytes are handed out as they are read: a long line is nowhere in memory as a whole.
-/// Move-only, and not while a line is being read.
+/// The lines of a text, read byte by byte, so that a long line is never in memory as a whole. Move-only, but not while
+/// a line is being read.
 class TextLines {
  public:
-  /// Reads from the descriptor's place on.
+  /// Reads from the current position.
   explicit TextLines(TextInput input) : input_(std::move(input)) {}
 
-  /// Goes to the next line that is not empty, past what is left of this one; false at the end. All that read throw what
-  /// TextInput::read() throws.
+  /// Goes to the next line that is not empty, skipping the rest of this one; false at the end. All reading functions
+  /// throw like TextInput::read().
   bool next();
-  /// The bytes of this line that were not read yet.
+  /// The unread bytes of this line.
   std::string rest();
 
-  /// Of this line, from 1.
+  /// Number of this line, from 1.
   int number() const { return number_; }
-  /// Where this line begins.
+  /// Offset of this line's first byte.
   std::size_t offset() const { return offset_; }
-  /// Whether the line that was read to its end has a line feed there.
+  /// True if the line, read to its end, has a line feed.
   bool is_ended() const { return ended_; }
   const TextInput& input() const { return input_; }
 
@@ -45,7 +45,7 @@ class TextLines {
       ++lines_->at_;
       return *this;
     }
-    /// All that matters is whether the line goes on.
+    /// True at the end of the line, whatever `end` is.
     bool operator==(const Iterator& /*end*/) const { return lines_->is_at_end(); }
 
    private:
@@ -57,21 +57,21 @@ class TextLines {
   Iterator end() { return Iterator(*this); }
 
  private:
-  /// Whether a line feed or the end of the text comes next.
+  /// True before a line feed or the end of the text.
   bool is_at_end();
-  /// Goes after this line; whether there may be another.
+  /// Skips this line; returns false if no other can follow.
   bool skip_rest();
   bool fill();
 
   TextInput input_;
   std::array<char, 1 << 16> buffer_{};
-  std::size_t at_ = 0;      ///< in the buffer
-  std::size_t filled_ = 0;  ///< bytes of the buffer
-  std::size_t before_ = 0;  ///< bytes of the text that were in the buffer earlier
+  std::size_t at_ = 0;      ///< index into the buffer
+  std::size_t filled_ = 0;  ///< bytes in the buffer
+  std::size_t before_ = 0;  ///< bytes of the text before those in the buffer
   std::size_t offset_ = 0;
   int number_ = 0;
   bool ended_ = false;
-  bool over_ = false;  ///< there is nothing more to read
+  bool over_ = false;  ///< end of the text reached
 };
 
 }  // namespace winnow

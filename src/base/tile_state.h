@@ -7,8 +7,8 @@
 
 namespace winnow {
 
-/// Keeps the calling thread's configuration of AMX tiles over code that makes its own: ggml configures a thread's tiles
-/// once and would meet an illegal instruction where somebody else has released them.
+/// Preserves the calling thread's AMX tile configuration around code that changes it: ggml configures a thread's tiles
+/// once, and would hit an illegal instruction if they had been released.
 class TileState {
  public:
   TileState() {

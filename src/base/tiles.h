@@ -8,16 +8,16 @@
 
 #include "base/tile_state.h"
 
-// Tiles by assembly: the compiler's own (GCC 12) neither orders them after the stores that they read nor keeps the
-// stores of their configuration.
+// Tiles by inline assembly: GCC 12's intrinsics neither order tile loads after the stores that they depend on, nor keep
+// the stores of the configuration.
 #if HWY_ARCH_X86_64
 
 namespace winnow {
 
-/// Rows of a tile, and 32-bit elements of one of its rows.
+/// Rows of a tile; also 32-bit elements of a row.
 inline constexpr int kTileRows = 16;
 
-/// While one is alive the thread's eight tiles are of 16 rows of 64 bytes. REQUIRES: has_amx_bf16().
+/// Configures the thread's eight tiles as 16 rows of 64 bytes during its lifetime. REQUIRES: has_amx_bf16().
 class TileScope {
  public:
   TileScope() {
@@ -73,7 +73,7 @@ HWY_INLINE void zero_0123() {
 
 namespace winnow {
 
-class TileScope {};  // never made: has_amx_bf16() is false
+class TileScope {};  // never constructed: has_amx_bf16() is false
 
 }  // namespace winnow
 

@@ -9,14 +9,14 @@ namespace {
 
 bool continues(char byte) { return (static_cast<unsigned char>(byte) & 0xC0U) == 0x80; }
 
-/// Bytes of a character that begins with this one; 0 where none does.
+/// Length of a character that begins with this byte; 0 if none does.
 std::size_t length_of(unsigned char first) {
   if (first < 0x80) return 1;
   if (first < 0xC2 || first > 0xF4) return 0;
   return first < 0xE0 ? 2 : first < 0xF0 ? 3 : 4;
 }
 
-/// Whether a second byte can follow the first one: not too long a form, no surrogate, no more than U+10FFFF.
+/// True if a second byte can follow the first one: no overlong form, no surrogate, at most U+10FFFF.
 bool can_follow(unsigned char first, unsigned char second) {
   const unsigned char least = first == 0xE0 ? 0xA0 : first == 0xF0 ? 0x90 : 0x80;
   const unsigned char most = first == 0xED ? 0x9F : first == 0xF4 ? 0x8F : 0xBF;

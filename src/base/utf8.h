@@ -7,10 +7,10 @@
 
 namespace winnow {
 
-/// Bytes at the beginning of a text that are whole characters: all of them, where it is UTF-8.
+/// Bytes of the complete characters at the beginning of a text; all of them if it is UTF-8.
 std::size_t whole_characters(std::string_view text);
 
-/// Bytes at the end of a text that are the beginning of a character.
+/// Bytes of an incomplete character at the end of a text.
 std::size_t unfinished_character(std::string_view text);
 
 /// The same text, with U+FFFD for each beginning of a character that does not go on, and for each byte that begins

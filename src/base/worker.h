@@ -6,29 +6,29 @@
 
 namespace winnow {
 
-/// One of the `count` threads that run the same kernel at the same time. Kernels never start threads: they are told
-/// which of a team they are, so that the same code runs under ggml's pool, under std::thread in tests, and alone.
+/// One of the `count` threads that run the same kernel at the same time. Kernels never start threads; they get their
+/// index in a team, so that the same code runs under ggml's pool, under std::thread in tests, and alone.
 struct Worker {
   int index = 0;
   int count = 1;
 };
 
-/// Where the part `index` begins when `of` items are cut into `count` parts of almost the same size.
+/// Begin of part `index` when `of` items are divided into `count` parts of almost equal size.
 template <class Int>
 constexpr Int part(Int of, int index, int count) {
   return static_cast<Int>(static_cast<std::int64_t>(of) * index / count);
 }
 
-/// Hands out the numbers 0 … size-1 to a team, each once, in increasing order. What a number stands for must not depend
-/// on who takes it: results are then the same for every thread count.
+/// Hands out the numbers 0 … size-1 to a team, each once, ascending. The meaning of a number must not depend on the
+/// thread that takes it, so that results are the same for every thread count.
 class WorkQueue {
  public:
-  /// Called by one thread, before the team starts.
+  /// REQUIRES: called by one thread, before the team starts.
   void reset(int size) {
     size_ = size;
     next_.store(0, std::memory_order_relaxed);
   }
-  /// The next item, or -1 when none is left.
+  /// The next item, or -1 if none is left.
   int take() {
     const int item = next_.fetch_add(1, std::memory_order_relaxed);
     return item < size_ ? item : -1;
