@@ -21,7 +21,7 @@ namespace {
 }  // namespace
 
 std::vector<Token> tokens_of(const nb::object& tokens) {
-  // an array becomes a list of Python's numbers, which keeps one way of checking them
+  // Arrays become lists of Python numbers, so that there is one way of checking them.
   const nb::object list = nb::hasattr(tokens, "tolist") ? tokens.attr("tolist")() : tokens;
   if (nb::isinstance<nb::str>(list) || PySequence_Check(list.ptr()) == 0) refuse(tokens);
   std::vector<Token> out;

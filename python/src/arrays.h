@@ -18,22 +18,22 @@ using Rows = nb::ndarray<nb::numpy, const float, nb::ndim<2>, nb::c_contig>;
 using Cube = nb::ndarray<nb::numpy, const float, nb::ndim<3>, nb::c_contig>;
 using Integers = nb::ndarray<nb::numpy, const std::int32_t, nb::ndim<1>, nb::c_contig>;
 
-/// An object that keeps `data` for as long as an array looks at it.
+/// A Python object that keeps `data` alive while an array uses it.
 template <class T>
 nb::capsule owner_of(std::shared_ptr<T> data) {
   return {new std::shared_ptr<T>(std::move(data)),
           [](void* p) noexcept { delete static_cast<std::shared_ptr<T>*>(p); }};
 }
 
-/// The vector itself as an array: nothing is copied.
+/// Makes an array of a vector without copying it.
 template <class Array, class T>
 Array array_of(std::vector<T> values, std::initializer_list<std::size_t> shape) {
   const auto data = std::make_shared<const std::vector<T>>(std::move(values));
   return Array(data->data(), shape, owner_of(data));
 }
 
-/// Tokens from a sequence or a one-dimensional array of integers. Throws UsageError for anything else, and for numbers
-/// that no token has.
+/// Tokens of a sequence or a one-dimensional array of integers. Throws UsageError for anything else, and for numbers
+/// that are not tokens.
 std::vector<Token> tokens_of(const nb::object& tokens);
 
 }  // namespace winnow::python

@@ -10,7 +10,7 @@ namespace nb = nanobind;
 /// The extension winnow._core: one bind_…() for each topic, each in the file of its name.
 namespace winnow::python {
 
-/// Raises UnicodeEncodeError, a ValueError, for what UTF-8 does not have: half of a surrogate pair.
+/// Raises UnicodeEncodeError, a ValueError, for half of a surrogate pair, which UTF-8 cannot encode.
 inline std::string text_of(const nb::str& text) {
   Py_ssize_t size = 0;
   const char* const data = PyUnicode_AsUTF8AndSize(text.ptr(), &size);
@@ -18,7 +18,7 @@ inline std::string text_of(const nb::str& text) {
   return {data, static_cast<std::size_t>(size)};
 }
 
-/// As Python shows it.
+/// The object's repr().
 inline std::string shown(nb::handle object) { return text_of(nb::repr(object)); }
 
 void bind_errors(nb::module_& m);

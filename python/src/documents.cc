@@ -20,12 +20,12 @@ namespace winnow::python {
 
 namespace {
 
-/// A store that may be closed. Documents that were opened keep it.
+/// A store that can be closed. Open documents keep it alive.
 class Store {
  public:
   explicit Store(const std::string& where) : store_(std::make_shared<DocumentStore>(where)) {}
 
-  /// f(DocumentStore&) without the GIL. Throws UsageError when the store is closed.
+  /// Runs f(DocumentStore&) without the GIL. Throws UsageError if the store is closed.
   template <class F>
   auto call(const F& f) const {
     const auto store = open();
@@ -42,7 +42,7 @@ class Store {
   std::shared_ptr<DocumentStore> store_;
 };
 
-/// A document that is open, with what must outlive it.
+/// An open document, with the objects that must outlive it.
 struct OpenDocument {
   std::string name;
   std::shared_ptr<DocumentStore> store;

@@ -18,8 +18,8 @@ nb::object add_error(nb::module_& m, const char* name, const nb::handle& bases, 
 
 }  // namespace
 
-/// The hierarchy of winnow/error.h, each with the built-in exception that it is a kind of. The last one that fits is
-/// thrown, so derived ones come after their bases.
+/// The hierarchy of winnow/error.h, each with the built-in exception that it also derives from. The last translator
+/// that fits is used, so derived classes come after their bases.
 void bind_errors(nb::module_& m) {
   const auto base = add_error<Error>(m, "Error", PyExc_Exception, "Base of every exception that winnow raises.");
   const auto usage =

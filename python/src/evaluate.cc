@@ -18,7 +18,7 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-/// What cannot be measured is an error of the whole call.
+/// Collects failed measurements, which are an error of the whole call.
 struct Failed {
   std::vector<std::string> sentences;
 
@@ -43,7 +43,7 @@ eval::TaskOptions task_options(const std::string& data, int limit, const std::ve
   return out;
 }
 
-/// The records of `output` that belong to the evaluation are measured where they lack. Lines of JSON.
+/// Measures the records of the evaluation that are missing in `output`. Returns lines of JSON.
 std::vector<std::string> evaluate(const std::shared_ptr<SessionState>& self, const Words& tasks, const Words& kv,
                                   const Words& budgets, const Words& kv_types, const Words& protocols,
                                   const std::string& output, const std::string& data, int limit,
@@ -73,7 +73,7 @@ std::vector<std::string> evaluate(const std::shared_ptr<SessionState>& self, con
 
 }  // namespace
 
-/// winnow/_evaluate.py makes dictionaries of the lines.
+/// winnow/_evaluate.py parses the lines.
 void bind_evaluate(nb::module_& m) {
   m.def("evaluate", evaluate, nb::arg("session"), nb::arg("tasks"), nb::arg("kv"), nb::arg("budgets"),
         nb::arg("kv_types"), nb::arg("protocols"), nb::arg("output"), nb::arg("data"), nb::arg("limit"),

@@ -11,16 +11,16 @@
 
 namespace winnow::python {
 
-/// The view of one layer for score() of a method in Python. Arrays are made when they are asked for, and belong to
-/// whoever has them. After score() has returned there is nothing to see: UsageError.
+/// View of one layer for score() of a method in Python. Arrays are copied when they are requested. After score() has
+/// returned, all functions throw UsageError.
 class Layer {
  public:
   using Attention = policy::Seen<attention::Observation>;
 
-  /// A layer as a method looks at it.
+  /// Observers of a method.
   struct Observers {
-    std::optional<Attention> attention;        ///< by `observe`
-    std::vector<policy::AddedObserver> named;  ///< by `observers`
+    std::optional<Attention> attention;        ///< requested by `observe`
+    std::vector<policy::AddedObserver> named;  ///< requested by `observers`
   };
 
   /// `observers` outlive it.
@@ -31,9 +31,9 @@ class Layer {
   /// f32, rotated to the tokens' positions, [H_kv][n][d].
   Cube keys() const;
   Cube values() const;
-  /// [H_q][n]. Throws UsageError when the method observes nothing.
+  /// [H_q][n]. Throws UsageError if the method observes nothing.
   Rows attention() const;
-  /// The result of an observer of the method: an array, or a dict of several. Throws UsageError for another's name.
+  /// The result of an observer of the method: an array, or a dict of several. Throws UsageError for any other name.
   nb::object seen(const std::string& name) const;
 
  private:

@@ -5,8 +5,8 @@
 
 NB_MODULE(_core, m) {
   using namespace winnow::python;
-  winnow::set_verbosity(winnow::Verbosity::quiet);  // what fails is an exception
-  nb::set_leak_warnings(false);                     // what a user's module holds until the process ends is no leak
+  winnow::set_verbosity(winnow::Verbosity::quiet);  // failures are exceptions
+  nb::set_leak_warnings(false);  // objects that a user's module holds until the process ends are not leaks
   m.attr("__version__") = winnow::kVersion;
   bind_errors(m);
   bind_options(m);

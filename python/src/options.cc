@@ -45,7 +45,7 @@ CacheChoice choice_of(const nb::handle& cache) {
 std::optional<Budget> budget_of(const nb::object& budget) {
   if (budget.is_none()) return std::nullopt;
   if (nb::isinstance<nb::str>(budget)) return Budget::parse(text_of(nb::borrow<nb::str>(budget)));
-  // numpy's integers have __index__, as int has
+  // numpy's integers have __index__, as int does
   if (PyIndex_Check(budget.ptr()) != 0 && !nb::isinstance<nb::bool_>(budget))
     return Budget::parse(text_of(nb::str(nb::steal(PyNumber_Index(budget.ptr())))));
   throw UsageError(fmt::format("{} is no budget: give a number of entries, '10%' or '64MiB'", shown(budget)));

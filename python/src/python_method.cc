@@ -32,7 +32,7 @@ using Object = std::shared_ptr<nb::object>;
 /// (name, default, least, most, effect)
 using Declared = std::tuple<std::string, std::variant<int, double>, double, double, std::string>;
 
-/// Specs live in any thread, and longer than Python: then their objects are left to the end of the process.
+/// Specs may live in any thread, and longer than Python; their objects are then left to the end of the process.
 Object hold(nb::object object) {
   return {new nb::object(std::move(object)), [](nb::object* held) {
             if (!nb::is_alive()) return static_cast<void>(held->release());
@@ -41,13 +41,13 @@ Object hold(nb::object object) {
           }};
 }
 
-/// How a method in Python is called, and whether its scores may be negative.
+/// Name of a method in Python, and whether its scores may be negative.
 struct Mine {
   std::string name;
   bool signed_scores;
 };
 
-/// Throws UsageError for NaN, and for negative scores of a method that says it has none.
+/// Throws UsageError for NaN, and for negative scores of a method that declares none.
 void check(const Mine& mine, int head, std::span<const float> scores) {
   const auto nan = std::ranges::count_if(scores, [](float x) { return x != x; });
   if (nan > 0)
@@ -59,7 +59,7 @@ void check(const Mine& mine, int head, std::span<const float> scores) {
                                  negative, scores.size(), head));
 }
 
-/// The result of score() as an array of f32. Throws UsageError for what is none, and another shape.
+/// The result of score() as f32. Throws UsageError for other objects and other shapes.
 Scores scores_of(const Mine& mine, const nb::object& result, const LayerView& view) {
   const auto numpy = nb::module_::import_("numpy");
   const nb::object array = numpy.attr("asarray")(result);
@@ -80,7 +80,7 @@ Scores scores_of(const Mine& mine, const nb::object& result, const LayerView& vi
   return out;
 }
 
-/// Whose score() has returned, or raised, by the end of this one's life.
+/// Ends a Layer when its score() has returned or raised.
 struct Ending {
   Layer& layer;
   ~Ending() { layer.end(); }
@@ -169,7 +169,7 @@ Option option_of(const Declared& declared) {
   return {name, Option::Number{std::get<double>(value), least, most}, effect};
 }
 
-/// The values that a spec gives, as keyword arguments.
+/// The options of a spec, as keyword arguments.
 nb::dict arguments(const std::vector<Declared>& declared, const policy::Options& options) {
   nb::dict out;
   for (const auto& one : declared) {

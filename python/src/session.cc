@@ -45,7 +45,7 @@ SessionPointer make_session(std::shared_ptr<Model> model, int threads, const std
   return std::make_shared<SessionState>(std::move(model), options);
 }
 
-/// Where the prompt is longer than the model's context. Raises it where Python was told that warnings are errors.
+/// Warns if the prompt is longer than the model's context. Raises the warning if Python is configured to.
 void warn_of_context(const SessionPointer& session, const Transcript& transcript) {
   const auto tokens = transcript.tokens.size();
   const int context = session->model()->info().context;
@@ -114,7 +114,7 @@ void check_own(const SessionPointer& self, const SessionCache& cache) {
   if (&cache.session() != self.get()) throw UsageError("the cache belongs to another session");
 }
 
-/// Puts back what the transcript was where reading fails.
+/// Restores the transcript if reading fails.
 template <class More>
 void extend(const SessionPointer& self, SessionCache& cache, const More& more) {
   check_own(self, cache);

@@ -11,12 +11,12 @@
 
 namespace winnow::python {
 
-/// Stands in a transcript for the tokens of documents that were put together: such a cache answers, but is not saved.
+/// Placeholder in a transcript for the tokens of combined documents. Such a cache can answer but not be saved.
 inline constexpr Token kUnknown = -1;
 
 using Logits = std::shared_ptr<const std::vector<float>>;
 
-/// A cache, with what is needed to go on from it. It keeps its session alive.
+/// A cache, with the state that is needed to continue it. Keeps its session alive.
 class SessionCache {
  public:
   SessionCache(std::shared_ptr<SessionState> session, Cache cache, Logits logits, Transcript transcript)
@@ -26,24 +26,25 @@ class SessionCache {
         transcript_(std::move(transcript)) {}
 
   SessionState& session() const { return *session_; }
-  /// Of which only the model and calls are used.
+  /// Only for its model and its calls.
   const std::shared_ptr<SessionState>& shared_session() const { return session_; }
-  /// REQUIRES: a call of the session. Throws UsageError while a stream generates from it.
+  /// REQUIRES: within a call of the session. Throws UsageError while a stream generates from it.
   Cache& cache();
-  /// Takes the cache for a stream, and puts it back. REQUIRES: as above.
+  /// Moves the cache to a stream, and back. REQUIRES: as cache().
   Cache lend();
   void give_back(Cache cache) { cache_ = std::move(cache); }
 
-  /// [n_vocab] of the last token; null where they are not known.
+  /// Logits of the last token, [n_vocab]; null if they are not known.
   const Logits& logits() const { return logits_; }
   void set_logits(Logits logits) { logits_ = std::move(logits); }
   Transcript& transcript() { return transcript_; }
   const Transcript& transcript() const { return transcript_; }
 
-  /// Tokens of the transcript that the cache has not seen, then those of the question, which the transcript gets, too.
+  /// Tokens of the transcript that the cache has not seen, followed by those of the question. Adds the latter to the
+  /// transcript, too.
   std::vector<Token> tokens_for(const std::string& question);
   std::vector<Token> tokens_for(const std::vector<Token>& more);
-  /// REQUIRES: a call of the session.
+  /// Tokens of the transcript that the cache has not seen. REQUIRES: within a call of the session.
   std::vector<Token> unseen();
 
  private:

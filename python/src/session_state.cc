@@ -9,7 +9,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr milliseconds kBetweenLooks(20);  // so that a Ctrl-C feels prompt, and the GIL is hardly asked for
+constexpr milliseconds kBetweenLooks(20);  // short enough for Ctrl-C, and the GIL is seldom taken
 
 }  // namespace
 
@@ -45,7 +45,7 @@ void SessionState::check_no_stream() const {
   if (is_streaming_) throw UsageError("the session is generating: read its stream to the end, or close it");
 }
 
-/// Threads of the session's team may ask, too: those have no signals.
+/// Called by threads of the session's team, too, which get no signals.
 bool SessionState::should_stop() {
   if (stop_asked_) return true;
   if (user_ != std::this_thread::get_id()) return false;

@@ -14,17 +14,17 @@
 
 namespace winnow::python {
 
-/// Runs Python's handlers of the signals that have come. Throws what they raise. Only the main thread has any.
+/// Runs Python's handlers of pending signals. Throws their exceptions. Only the main thread has any.
 void handle_signals();
 
-/// A session and who is using it. Calls of several threads come one after the other, each without the GIL. A signal
-/// that Python has a handler for, such as Ctrl-C, stops the call of the main thread.
+/// A session, shared by threads. Calls run one after the other, each without the GIL. A signal with a Python handler,
+/// such as Ctrl-C, stops the main thread's call.
 class SessionState {
  public:
   SessionState(std::shared_ptr<const Model> model, const SessionOptions& options);
 
-  /// f(Session&) without the GIL, which the caller holds. Throws UsageError when the session is closed, is generating,
-  /// or is at work in this thread; what Python's signal handler raises; and what f throws.
+  /// Runs f(Session&) without the GIL, which the caller holds. Throws UsageError if the session is closed, is
+  /// generating, or is in use by this thread; exceptions of Python's signal handlers; and f's exceptions.
   template <class F>
   auto call(const F& f) {
     const nb::gil_scoped_release nogil;
@@ -39,23 +39,23 @@ class SessionState {
     const Turn turn(*this);
     return run(f);
   }
-  /// The same for what only looks, even while a stream is generating.
+  /// The same for read-only calls, even while a stream is generating.
   template <class F>
   auto look(const F& f) {
     return call_of_stream(f);
   }
 
-  /// True if a stream is generating. Set within a call.
+  /// Sets whether a stream is generating. REQUIRES: within a call.
   void set_streaming(bool is_streaming) { is_streaming_ = is_streaming; }
-  /// The call that runs now ends with Interrupted.
+  /// Makes the running call end with Interrupted.
   void stop() { stop_asked_ = true; }
-  /// From now on every call throws UsageError. Memory is freed with the last cache.
+  /// Makes every later call throw UsageError. Memory is freed with the last cache.
   void close() { is_closed_ = true; }
   bool is_closed() const { return is_closed_; }
   const std::shared_ptr<const Model>& model() const { return model_; }
 
  private:
-  /// From when the session is this thread's to when it is not.
+  /// Holds the session for this thread.
   class Turn {
    public:
     explicit Turn(SessionState& state);
@@ -85,9 +85,9 @@ class SessionState {
   std::atomic<std::thread::id> user_;
   std::atomic<bool> is_closed_ = false;
   std::atomic<bool> stop_asked_ = false;
-  bool is_streaming_ = false;                            ///< guarded by the mutex, as the next two
-  std::chrono::steady_clock::time_point looks_at_ = {};  ///< for signals, next
-  std::exception_ptr raised_;                            ///< by a signal handler in this call
+  bool is_streaming_ = false;                            ///< guarded by the mutex, like the next two
+  std::chrono::steady_clock::time_point looks_at_ = {};  ///< next check for signals
+  std::exception_ptr raised_;                            ///< exception of a signal handler in this call
 };
 
 }  // namespace winnow::python

@@ -41,7 +41,7 @@ Stream::Stream(std::vector<CachePointer> caches, const std::optional<std::string
 Stream::~Stream() {
   try {
     close();
-  } catch (const std::exception&) {  // a closed session, a signal: the caches stay lost
+  } catch (const std::exception&) {  // a closed session or a signal: the caches are lost
   }
 }
 
@@ -70,7 +70,7 @@ void Stream::add(std::size_t index, const std::optional<std::string>& question, 
   }
 }
 
-/// The conversation goes on with what was said.
+/// Adds the answer to the conversation.
 void Stream::end(std::size_t index, RequestEnd end) {
   auto& cache = *caches_[index];
   if (end.error && !error_) error_ = end.error;
@@ -93,7 +93,7 @@ void Stream::advance() {
   session_->set_streaming(false);
 }
 
-/// REQUIRES: a call of the session.
+/// REQUIRES: within a call of the session.
 void Stream::cancel_all() {
   for (const auto id : ids_) scheduler_->cancel(id);
   while (scheduler_->advance()) {
@@ -107,7 +107,7 @@ std::optional<Piece> Stream::next() {
     session_->call_of_stream([&](Session&) {
       try {
         while (pieces_.empty() && scheduler_) advance();
-      } catch (const Interrupted&) {  // all answers have ended
+      } catch (const Interrupted&) {  // after which all answers have ended
         scheduler_.reset();
         session_->set_streaming(false);
         throw;
@@ -165,7 +165,7 @@ nb::tuple as_tuple(const Piece& piece) {
 
 }  // namespace
 
-/// winnow/_stream.py makes text of the bytes.
+/// winnow/_stream.py decodes the bytes.
 void bind_stream(nb::module_& m) {
   nb::class_<Stream>(m, "Stream", "Answers as they are generated: the pieces of winnow.Stream.")
       .def(nb::new_([](std::vector<CachePointer> caches, const std::optional<std::string>& question, int max_tokens,

@@ -13,29 +13,29 @@
 
 namespace winnow::python {
 
-/// The next token of an answer, and the bytes that have become sure with it.
+/// The next token of an answer, and the bytes that can be sent with it.
 struct Piece {
   int answer = 0;
-  std::optional<GeneratedToken> token;  ///< none: bytes that were held back, as a stop text might have begun
+  std::optional<GeneratedToken> token;  ///< nullopt: the rest of held back bytes, at the end of an answer
   std::string bytes;
 };
 
-/// Answers that are generated together, one from each cache, as somebody asks for them. It has the caches and the
-/// session until it has ended.
+/// Generates answers together, one from each cache, as the caller asks for tokens. It holds the caches and the session
+/// until it has ended.
 class Stream {
  public:
-  /// Adds the question's tokens to each cache, where there is one. Throws what Scheduler::add() throws, and UsageError
-  /// where a cache has nothing to answer from; the caches are then as they were.
+  /// Adds the question's tokens, if there are any, to each cache. Throws the errors of Scheduler::add(), and UsageError
+  /// if a cache has nothing to answer from; the caches are then unchanged.
   Stream(std::vector<CachePointer> caches, const std::optional<std::string>& question, const GenerateOptions& options);
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
   ~Stream();
 
-  /// Nothing: all answers have ended. Throws the error that has ended one.
+  /// The next token, or nullopt when all answers have ended. Throws the error that ended one.
   std::optional<Piece> next();
-  /// Ends all answers with what there is.
+  /// Ends all answers early.
   void close();
-  /// [cache] What has been generated, when the stream has ended.
+  /// Generated answers, [cache]. REQUIRES: the stream has ended.
   const std::vector<Generation>& answers() const { return answers_; }
 
  private:
@@ -46,10 +46,10 @@ class Stream {
 
   std::shared_ptr<SessionState> session_;
   std::vector<CachePointer> caches_;
-  std::optional<Scheduler> scheduler_;  ///< empty: all has ended
+  std::optional<Scheduler> scheduler_;  ///< empty when all answers have ended
   std::vector<Scheduler::Id> ids_;
   std::vector<Generation> answers_;
-  std::vector<std::size_t> sent_;  ///< bytes of each answer
+  std::vector<std::size_t> sent_;  ///< bytes of each answer that were sent
   std::deque<Piece> pieces_;
   std::exception_ptr error_;
 };

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`python -m winnow` is the command."""
+"""Runs the command: `python -m winnow`."""
 
 import os
 import pathlib
@@ -7,7 +7,7 @@ import sys
 
 
 def main():
-    """Becomes the command that the package brings, with this process's arguments."""
+    """Replaces this process by the package's command, with the same arguments."""
     program = os.fspath(pathlib.Path(__file__).parent / "bin" / "winnow")
     try:
         os.execv(program, ["winnow", *sys.argv[1:]])

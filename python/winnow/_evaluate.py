@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Methods measured on tasks, as `winnow eval` does it."""
+"""Evaluation of methods on tasks, as by `winnow eval`."""
 
 import json
 import os
@@ -34,10 +34,13 @@ def evaluate(
     format: str | None = None,
     max_prompt: int = 0,
 ) -> list[dict[str, Any]]:
-    """Measures every sample of every task, by every protocol, with every method and budget: one record for each, as a dictionary.
+    """Measures every sample of every task by every protocol, with every method and budget.
 
-    tasks: names of list_tasks(), or files of samples (FILE.jsonl). data: the folder with the tasks' files. limit: samples of each task, 0: all.
-    output: a folder, as of `winnow eval -o`: what is there is not measured again, and all of its records are returned. Raises Error.
+    Returns a dictionary for each measurement.
+
+    tasks: names of list_tasks(), or files of samples (FILE.jsonl). data: the folder with the tasks' files. limit:
+    samples of each task; 0: all. output: a folder, as in `winnow eval -o`: its records are not measured again, and all
+    of them are returned. Raises Error.
     """
     with tempfile.TemporaryDirectory() as folder:
         lines = _core.evaluate(
@@ -60,7 +63,12 @@ def evaluate(
 
 
 def frame(records: Sequence[dict[str, Any]]) -> "pandas.DataFrame":
-    """Records of evaluate() as a pandas frame: a row for each, with values.NAME, labels.NAME and timings.NAME as columns."""
+    """Records of evaluate() as a pandas frame, a row for each.
+
+    It has the columns values.NAME, labels.NAME and timings.NAME.
+    """
     import pandas
 
-    return pandas.json_normalize([{key: value for key, value in record.items() if key != "series"} for record in records])
+    return pandas.json_normalize(
+        [{key: value for key, value in record.items() if key != "series"} for record in records]
+    )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Methods that are written in Python."""
+"""Methods written in Python."""
 
 import dataclasses
 import inspect
@@ -10,7 +10,7 @@ from winnow import _core
 
 @dataclasses.dataclass(frozen=True)
 class Option:
-    """An option of a method: a keyword argument of its class. It is an integer where its default is one."""
+    """An option of a method, a keyword argument of its class. It is an integer if its default is one."""
 
     default: int | float
     least: int | float
@@ -18,12 +18,12 @@ class Option:
     effect: str = ""
 
     def declared(self, name: str) -> tuple:
-        """As winnow's registry declares it."""
+        """The declaration for winnow's registry."""
         return (name, self.default, float(self.least), float(self.most), self.effect)
 
 
 class _Registered:
-    """What a spec of the name calls: the class that was registered last under it."""
+    """Creates methods for specs of a name, from the class registered last under it."""
 
     def __init__(self, cls: type, declared: Sequence[tuple]) -> None:
         self.cls = cls
@@ -33,19 +33,27 @@ class _Registered:
         return self.cls(**options)
 
     def is_redefined_by(self, cls: type, declared: Sequence[tuple]) -> bool:
-        """Whether it is the same definition, run again."""
-        return (self.cls.__module__, self.cls.__qualname__, self.declared) == (cls.__module__, cls.__qualname__, declared)
+        """True if it is the same definition, run again."""
+        return (self.cls.__module__, self.cls.__qualname__, self.declared) == (
+            cls.__module__,
+            cls.__qualname__,
+            declared,
+        )
 
 
 _registered: dict[str, _Registered] = {}
 
 
 def method(name: str, **options: Option) -> Callable[[type], type]:
-    """Registers a class under a name, for the whole process: it can then be used in every spec, wrapper and budget.
+    """Registers a class as a method, for the whole process. Its name can then be used in specs, also in wrappers.
 
-    The class has `score(layer)`, which returns one number for each entry, [KV heads, tokens]: the highest are kept. It may have `observe` (a
-    number of last queries whose attention the layer has, or 'all'), `sinks` and `recent` (first and last entries that are always kept), and
-    `signed = False` where no score is negative. `observers` is a list of names, whose `layer.seen(name)` then has what was seen. It is made anew for each spec, with the spec's options as keyword arguments.
+    The class has `score(layer)`, which returns one number for each entry, [KV heads, tokens]; the highest are kept. It
+    may have these attributes:
+    - `observe`: number of last queries whose attention the layer has, or 'all'
+    - `observers`: names of observers, whose results are in `layer.seen(name)`
+    - `sinks` and `recent`: numbers of first and last entries that are always kept
+    - `signed = False`, if no score is negative
+    An object is created for each spec, with the spec's options as keyword arguments.
 
         @winnow.method("long-values", power=winnow.Option(2, 1, 8, "of the length"))
         class LongValues:
@@ -55,15 +63,14 @@ def method(name: str, **options: Option) -> Callable[[type], type]:
             def score(self, layer):
                 return numpy.linalg.norm(layer.values, axis=2) ** self.power
 
-    A class that is defined again, as when a notebook's cell runs again, takes the place of the former one if it has the
-    same options.
-    Raises UsageError when the name is taken, or not made of a to z, 0 to 9 and -.
+    A class that is defined again with the same options replaces the former one, as when a notebook's cell runs again.
+    Raises UsageError if the name is taken, or has characters other than a to z, 0 to 9 and -.
     """
 
     def register(cls: type) -> type:
         if not callable(getattr(cls, "score", None)):
             raise _core.UsageError(f"{cls!r} has no score(layer)")
-        # whatever is wrong is raised here, once
+        # reports all mistakes here, once
         _core.check_method(name, cls(**{each: option.default for each, option in options.items()}))
         declared: Sequence[tuple] = [option.declared(each) for each, option in options.items()]
         if name in _registered and _registered[name].is_redefined_by(cls, declared):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Questions about a text, called as kvpress's pipeline is."""
+"""Questions about a text, with the interface of kvpress's pipeline."""
 
 import bisect
 import numbers
@@ -12,7 +12,7 @@ from winnow._stream import generate
 
 
 class Pipeline:
-    """Reads a text, compresses it before any question is seen, and answers each question as if it were the only one."""
+    """Reads a text, compresses it before any question is seen, and answers each question independently."""
 
     def __init__(self, session: _core.Session) -> None:
         self.session = session
@@ -32,16 +32,18 @@ class Pipeline:
         max_context_length: int | None = None,
         system: str = "",
     ) -> dict[str, str | list[str]]:
-        """{"answer": …} for `question`, or {"answers": […]} for `questions`.
+        """Returns {"answer": …} for `question`, or {"answers": […]} for `questions`.
 
-        press: a spec, or None for the full cache. compression_ratio: the share of the text's entries that goes, from 0
-        to below 1, as in kvpress; or budget: what stays, as everywhere in winnow. answer_prefix: how answers begin,
-        which is not returned. max_context_length: tokens of the context that are read, from its beginning.
+        press: a spec, or None for the full cache. compression_ratio: share of the text's entries that are evicted, from
+        0 to below 1, as in kvpress; or budget: the entries that stay, as in all of winnow. answer_prefix: beginning of
+        each answer, not returned. max_context_length: number of the context's first tokens that are read.
         Raises UsageError.
         """
         asked = _questions(question, questions)
         cache = _cache(press, _budget(press, compression_ratio, budget), kv_type)
-        rows = self.session.prefill(self._cut(context, max_context_length), asked, cache, protocol="question-agnostic", system=system)
+        rows = self.session.prefill(
+            self._cut(context, max_context_length), asked, cache, protocol="question-agnostic", system=system
+        )
         caches = [cache for [cache] in rows]
         if answer_prefix:
             prefix = self.session.model.tokenize(answer_prefix)
@@ -60,7 +62,7 @@ class Pipeline:
         if (tokens := len(count(context))) <= most:
             return context
         warnings.warn(f"the context has {tokens} tokens: the first {most} are read", stacklevel=3)
-        # not the tokens' own text, which may begin with a space that the context does not have
+        # not the text of the tokens, which may begin with a space that the context lacks
         return context[: bisect.bisect_right(range(len(context)), most, key=lambda n: len(count(context[:n]))) - 1]
 
 
@@ -93,7 +95,7 @@ def _cache(press: str | None, budget: int | str | None, kv_type: str) -> _core.C
 
 
 def pipeline(model: str | os.PathLike | _core.Model, *, threads: int = 0, calibration: str = "") -> Pipeline:
-    """A pipeline of a GGUF file, or of a model that is loaded.
+    """Creates a pipeline of a GGUF file or a loaded model.
 
     threads: 0 is all cores. calibration: a file of `winnow calibrate`.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Answers as text, while they are generated."""
+"""Answers as text, streamed while they are generated."""
 
 import codecs
 import dataclasses
@@ -10,12 +10,12 @@ from winnow import _core
 
 @dataclasses.dataclass(frozen=True)
 class Token:
-    """A generated token. `text` is what has become sure with it, which may be nothing: a stop text or a character may be unfinished."""
+    """A generated token. `text` may be empty, while a character or a possible stop text is incomplete."""
 
     answer: int
-    """Which cache's answer, from 0."""
+    """Index of the answer's cache."""
     id: int | None
-    """None: text that was held back until the answer ended."""
+    """None for text that was held back until the answer ended."""
     text: str
     logprob: float | None
     """Natural logarithm of its probability under the model's plain softmax."""
@@ -34,7 +34,7 @@ class Answer:
 
 
 class Stream(Iterator[Token]):
-    """Iterates over the tokens of all answers. The session does nothing else until it has ended, or is closed."""
+    """Iterates over the tokens of all answers. The session is busy until the stream has ended or is closed."""
 
     def __init__(self, stream: _core.Stream, count: int) -> None:
         self._stream = stream
@@ -48,14 +48,14 @@ class Stream(Iterator[Token]):
         return Token(answer, token, self._decoders[answer].decode(data), logprob, top)
 
     def _unfinished(self) -> Token:
-        """A character that an answer has ended in the middle of."""
+        """Returns an incomplete character at the end of an answer."""
         for answer, decoder in enumerate(self._decoders):
             if text := decoder.decode(b"", final=True):
                 return Token(answer, None, text, None, [])
         raise StopIteration
 
     def close(self) -> None:
-        """Ends all answers with what there is. Their caches can then be used again."""
+        """Ends all answers early. Their caches can then be used again."""
         self._stream.close()
 
     def __enter__(self) -> "Stream":
@@ -65,10 +65,12 @@ class Stream(Iterator[Token]):
         self.close()
 
     def answers(self) -> list[Answer]:
-        """Reads the rest, and returns the answers, one for each cache."""
+        """Generates the rest. Returns the answers, one for each cache."""
         while self._stream.next() is not None:
             pass
-        return [Answer(text.decode("utf-8", "replace"), tokens, finish) for text, tokens, finish in self._stream.answers()]
+        return [
+            Answer(text.decode("utf-8", "replace"), tokens, finish) for text, tokens, finish in self._stream.answers()
+        ]
 
 
 def generate(
@@ -87,10 +89,11 @@ def generate(
     logprobs: int = 0,
     grammar: str = "",
 ) -> Stream:
-    """Answers from one cache, or from several in one batch: each answer is what it would be alone.
+    """Generates answers from one cache, or from several in one batch; batching does not change an answer.
 
-    The caches go on: they have then seen the question and the answer, but for the answer's last token. `question` is read first, as by
-    Session.extend(): clone() a cache to ask it independent questions. A temperature of 0 is greedy. `grammar` is llama.cpp's GBNF. Raises UsageError where a cache has nothing to answer from.
+    `question` is read first, as by Session.extend(). Afterwards the caches have seen the question and the answer,
+    except the answer's last token: clone() a cache to ask it independent questions. A temperature of 0 is greedy.
+    `grammar` is llama.cpp's GBNF. Raises UsageError if a cache has nothing to answer from.
     """
     all_caches = [caches] if isinstance(caches, _core.Cache) else list(caches)
     stream = _core.Stream(
@@ -112,5 +115,5 @@ def generate(
 
 
 def answer(cache: _core.Cache, question: str | None = None, **options: object) -> Answer:
-    """The whole answer of one cache, with the options of generate()."""
+    """Generates the whole answer of one cache, with the options of generate()."""
     return generate(cache, question, **options).answers()[0]

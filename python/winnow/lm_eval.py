@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""winnow as a model of lm-eval: `python -m winnow.lm_eval run --model winnow --model_args path=…,kv=…,budget=… --tasks …`."""
+"""winnow as a model of lm-eval.
+
+Usage: `python -m winnow.lm_eval run --model winnow --model_args path=…,kv=…,budget=… --tasks …`.
+"""
 
 import os
 from collections.abc import Iterable, Iterator
@@ -24,7 +27,7 @@ def _log_softmax(logits: numpy.ndarray) -> numpy.ndarray:
 
 
 class _Forced:
-    """A continuation that is forced through a cache, token by token."""
+    """A continuation that is scored token by token (teacher forcing)."""
 
     def __init__(self, cache: winnow.Cache, tokens: list[int]) -> None:
         self.cache = cache
@@ -42,10 +45,11 @@ class _Forced:
 
 @register_model("winnow")
 class Winnow(TemplateLM):
-    """A GGUF model whose cache is compressed when a prompt has been read.
+    """A GGUF model whose cache is compressed after a prompt has been read.
 
-    path: the GGUF file. kv, budget, kv_type: as of `winnow run`, where a budget alone stands for kv=auto. batch_size: prompts that are answered together.
-    max_length: tokens of prompt and answer (default: the model's context); longer prompts lose their beginning.
+    path: the GGUF file. kv, budget, kv_type: as for `winnow run`; a budget alone means kv=auto. batch_size: number of
+    prompts that are answered together. max_length: tokens of prompt and answer (default: the model's context); longer
+    prompts lose their beginning.
     """
 
     def __init__(
@@ -76,7 +80,7 @@ class Winnow(TemplateLM):
 
     @property
     def prefix_token_id(self) -> int:
-        """What stands before an empty context: BOS where the model has one."""
+        """The token before an empty context: BOS if the model has one."""
         with_bos, plain = self.tok_encode("a"), self._model.tokenize("a")
         return with_bos[0] if len(with_bos) > len(plain) else self._end
 
@@ -93,7 +97,8 @@ class Winnow(TemplateLM):
 
     def apply_chat_template(self, chat_history: list[dict[str, str]], add_generation_prompt: bool = True) -> str:
         raise winnow.UsageError(
-            "prompts here are plain texts: for chat templates, start `winnow serve` and use lm-eval's local-chat-completions"
+            "prompts here are plain texts: for chat templates, start `winnow serve` "
+            "and use lm-eval's local-chat-completions"
         )
 
     def _loglikelihood_tokens(
@@ -115,7 +120,7 @@ class Winnow(TemplateLM):
         return out
 
     def _force(self, forced: list[_Forced]) -> None:
-        """All together: each step appends one token to each that has more."""
+        """Appends one token of each unfinished continuation per step, in one batch."""
         while going := [one for one in forced if one.seen < len(one.tokens)]:
             rows = self._session.step([one.cache for one in going], [one.tokens[one.seen - 1] for one in going])
             for one, logits in zip(going, rows):
@@ -151,7 +156,7 @@ class Winnow(TemplateLM):
         return out
 
     def _answers(self, caches: list[winnow.Cache], limits: list[dict[str, Any]]) -> list[str]:
-        """Those with equal options are generated together."""
+        """Generates answers; those with equal options in one batch."""
         out = [""] * len(caches)
         left = list(range(len(caches)))
         while left:

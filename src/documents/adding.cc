@@ -20,7 +20,7 @@ Label label_of(const NewDocument& document) {
   return out;
 }
 
-/// The document as it is read: the errors name it.
+/// The document's text for reading. Errors name the document.
 DocumentText text_of(const Model& model, const NewDocument& document) {
   DocumentText text = document.text;
   if (text.text.empty() && text.tokens.empty())

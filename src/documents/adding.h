@@ -12,25 +12,25 @@
 
 namespace winnow::documents {
 
-/// A document on its way into a store: it is there already, or it is read and then kept.
+/// Adds a document to a store: finds it there, or reads and stores it.
 class Adding {
  public:
-  /// Throws what DocumentStore::add() throws for a document, name or options that cannot be.
+  /// Throws the errors of DocumentStore::add() for an invalid document, name or options.
   Adding(const Model& model, const NewDocument& document, const CacheOptions& options);
 
   const Ingestion& reading() const { return reading_; }
 
-  /// Gives the content the document's name if it is there. False: it has to be read.
+  /// Gives the content the document's name if it is stored already. Returns false if it has to be read.
   bool add_known(Archive& archive);
   void begin(Session::Impl& session);
-  /// Reads on; returns false when all has been read.
+  /// Runs one quantum. Returns false when all has been read.
   bool advance();
-  /// Keeps what has been read. No session is used, so that it may be done in another thread.
+  /// Stores the document. Uses no session, so it may run in another thread.
   void keep(Archive& archive);
 
   /// The cache that was read. REQUIRES: advance() has returned false.
   Cache take_cache() { return std::move(read_->cache); }
-  /// What it came to, when it is in the store.
+  /// The result, once the document is in the store.
   const AddedDocument& added() const { return added_; }
 
  private:

@@ -19,7 +19,7 @@ namespace winnow::documents {
 namespace {
 
 constexpr std::size_t kLongestName = 200;
-constexpr std::int64_t kUseGrain = 3'600'000;  ///< ms: a use is noted when the last one that was noted is older
+constexpr std::int64_t kUseGrain = 3'600'000;  ///< ms: a use is recorded if the last recorded one is older
 constexpr int kTries = 10;
 
 bool has_control_characters(const std::string& text) {
@@ -71,7 +71,7 @@ AddedDocument::Outcome Archive::put(const Label& label, const DocumentHead& head
   for (int layer = 0; layer < sequence.layers(); ++layer) {
     content.layer_bytes.push_back(cache::saved_bytes(sequence.lanes(layer)));
     bytes += content.layer_bytes.back();
-    stored.sums.push_back(SummingSink(head.saved, layer, nullptr).sums());  // of the right size
+    stored.sums.push_back(SummingSink(head.saved, layer, nullptr).sums());  // placeholder of the right size
   }
   content.head_bytes = stored.bytes().size();
   content.record = record_of(head.saved, new_number(), bytes + content.head_bytes, ms_since_1970());
@@ -112,7 +112,7 @@ bool Archive::name(const Label& label, const std::string& id, AddedDocument::Out
   return there;
 }
 
-/// Makes a name stand for a content. One that stood for the same keeps its time.
+/// Makes a name refer to a content. A name that referred to it before keeps its time.
 AddedDocument::Outcome Archive::point(store::Change& change, const Label& label, const std::string& id) const {
   const std::string key = kNamePrefix + label.name;
   const auto known = change.record(key);
@@ -129,7 +129,7 @@ AddedDocument::Outcome Archive::point(store::Change& change, const Label& label,
   return AddedDocument::Outcome::replaced;
 }
 
-/// Removes a content if no name stands for it.
+/// Removes a content if no name refers to it.
 void Archive::drop_unnamed(store::Change& change, const std::string& id) const {
   for (const auto& [key, bytes] : change.records(kNamePrefix)) {
     const std::string name = key.substr(kNamePrefix.size());
@@ -149,14 +149,14 @@ Archive::Found Archive::find(const std::string& name) const {
     if (!named) fail_unknown(name, bytes_->records(kNamePrefix));
     Found found{NameRecord::read(name, *named, what(name)), {}};
     const auto content = bytes_->record(kContentPrefix + found.name.id);
-    if (!content) continue;  // replaced between the two
+    if (!content) continue;  // replaced between the two reads
     found.content = ContentRecord::read(*content, what(name));
     return found;
   }
   throw InputError(fmt::format("{} is damaged: its content is not there", what(name)));
 }
 
-/// The sentence does not say where: a server's clients read it, too.
+/// The message does not name the store, because clients of a server read it, too.
 void Archive::fail_unknown(const std::string& name, const store::Records& names) const {
   constexpr std::size_t kMost = 5;
   std::vector<std::string> known;
@@ -209,7 +209,8 @@ std::vector<DocumentInfo> Archive::list() const {
   return out;
 }
 
-/// That a record which is no name's is one of the others: a name whose key was damaged would only be missing.
+/// Checks that a record without the key of a name is of another known kind: a name with a damaged key would otherwise
+/// only be missing.
 void Archive::check_kind(const std::string& key, const store::Bytes& record) const {
   if (key == kFormatKey || key.starts_with(kNamePrefix)) return;
   if (!key.starts_with(kContentPrefix))
@@ -231,7 +232,7 @@ std::shared_ptr<const Document> Archive::open(const std::string& name, const eng
   return out;
 }
 
-/// A use that cannot be noted (a store that can only be read) is none the worse.
+/// Records a use. Failures are ignored, as in a read-only store.
 void Archive::note_use(const Found& found) noexcept {
   const auto now = ms_since_1970();
   if (now - found.content.used_ms < kUseGrain) return;
@@ -250,16 +251,16 @@ void Archive::note_use(const Found& found) noexcept {
 
 void Archive::remove(std::span<const std::string> names) {
   bytes_->change([&](store::Change& change) {
-    for (const auto& name : names) {  // while all that are there can be told
+    for (const auto& name : names) {  // before any change, so that the message can list all names
       if (!change.record(kNamePrefix + name)) fail_unknown(name, change.records(kNamePrefix));
     }
     for (const auto& name : names) {
       const auto found = change.record(kNamePrefix + name);
-      if (!found) continue;  // named twice
+      if (!found) continue;  // listed twice
       std::string id;
       try {
         id = NameRecord::read(name, *found, what(name)).id;
-      } catch (const InputError&) {  // damaged: its content stays, but it can be got rid of
+      } catch (const InputError&) {  // damaged: the name is removed, its content stays
       }
       change.erase_record(kNamePrefix + name);
       if (!id.empty()) drop_unnamed(change, id);

@@ -24,7 +24,7 @@ struct Label {
   void check() const;
 };
 
-/// A content that is to be written.
+/// A content to be written.
 struct NewContent {
   std::string id;
   ContentRecord record;
@@ -34,28 +34,28 @@ struct NewContent {
   std::function<store::Bytes()> head;  ///< called after the layers
 };
 
-/// Throws InputError when no document can be imported from the file, UsageError when it cannot have that name.
+/// Throws InputError if the file is not an exported document, UsageError if the document cannot have that name.
 void check_exported(const std::string& path, const std::string& name);
 
-/// What a store of bytes is as a store of documents: names, which stand for contents. A content lives as long as a name
-/// stands for it. Thread-safe; errors are those of DocumentStore.
+/// A store of documents on a store of bytes. Names refer to contents, and a content lives as long as a name refers to
+/// it. Thread-safe. Throws the errors of DocumentStore.
 class Archive {
  public:
-  /// Throws InputError when the store is of another format version.
+  /// Throws InputError if the store has another format version.
   explicit Archive(std::shared_ptr<store::ByteStore> bytes);
 
   const std::string& where() const { return bytes_->name(); }
 
-  /// Keeps a document that has been read.
+  /// Stores a document that has been read.
   AddedDocument::Outcome put(const Label& label, const DocumentHead& head, const engine::Sequence& sequence);
-  /// The same for any content; one that is there already is not written again.
+  /// The same for any content. A content that exists already is not written again.
   AddedDocument::Outcome put(const Label& label, const NewContent& content);
-  /// Gives a content that is there a name. False: it is not there.
+  /// Gives an existing content a name. Returns false if there is no such content.
   bool name(const Label& label, const std::string& id, AddedDocument::Outcome& outcome);
 
-  /// A document to look at.
+  /// Opens a document for inspection.
   std::shared_ptr<const Document> open(const std::string& name) const;
-  /// A document for a session. Throws InputError when it was read by another model.
+  /// Opens a document for a session. Throws InputError if it was read by another model.
   std::shared_ptr<const Document> open(const std::string& name, const engine::ModelIdentity& model);
 
   std::vector<DocumentInfo> list() const;
@@ -73,7 +73,7 @@ class Archive {
     NameRecord name;
     ContentRecord content;
   };
-  /// How messages begin: the document NAME (or ID) in WHERE.
+  /// Beginning of messages: the document NAME (or ID) in WHERE.
   std::string what(const std::string& name) const;
   Found find(const std::string& name) const;
   void check_kind(const std::string& key, const store::Bytes& record) const;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Looking after a store: what is damaged, and what may go.
+// Maintenance of a store: verification and garbage collection.
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
@@ -94,7 +94,7 @@ std::vector<DocumentDamage> Archive::verify(const std::function<void(double)>& p
     });
   }
   if (progress) progress(1);
-  // What somebody has removed or replaced meanwhile is not damaged.
+  // Documents that were removed or replaced meanwhile are not damaged.
   std::erase_if(out, [&](const DocumentDamage& damage) {
     const auto now = damage.name.empty() ? std::nullopt : bytes_->record(kNamePrefix + damage.name);
     const auto before = damage.name.empty() ? all.end() : all.find(kNamePrefix + damage.name);

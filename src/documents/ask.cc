@@ -18,7 +18,7 @@ namespace {
 
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
-/// Reads the tokens of a document anew, as it was read and kept when it was added.
+/// Reads a document's tokens again, with the options with which it was added.
 std::shared_ptr<const Document> recomputed(Session& session, const Document& document) {
   const auto& saved = document.head().saved;
   const auto& all = saved.transcript.tokens;
@@ -74,7 +74,7 @@ Asked ask(Session& session, std::span<const std::shared_ptr<const documents::Doc
   std::vector<std::shared_ptr<const documents::Document>> used(documents.begin(), documents.end());
   std::vector<RecomputedDocument> recomputed;
   const double begin = documents::now();
-  for (;;) {  // each time another document is found to be unreadable, and one that was recomputed never is
+  for (;;) {  // ends, because each attempt replaces another unreadable document
     const double attempt = documents::now();
     try {
       documents::Asking asking(used, {question.begin(), question.end()}, options);

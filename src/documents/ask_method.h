@@ -15,19 +15,19 @@
 
 namespace winnow::documents {
 
-/// What a method of asking works with.
+/// Input of a method that answers from documents.
 struct AskContext {
   Session::Impl& session;
   const Joint& joint;
   std::span<const Token> question;
-  CacheOptions cache;  ///< of what is made: `full`, or with a budget what the method sets
+  CacheOptions cache;  ///< of the resulting cache: `full`, or the method's spec with a budget
   const policy::Options& options;
-  Asked& asked;  ///< for what is to be reported; `cache` and `logits` are the method's result
+  Asked& asked;  ///< the result: `cache`, `logits`, and statistics to report
 
   const model::Hparams& hparams() const { return joint.hparams(); }
 };
 
-/// Takes the time of a stage until it goes out of scope.
+/// Measures the time of a phase until it goes out of scope.
 class StageTimer {
  public:
   StageTimer(Asked& asked, std::string name);
@@ -41,19 +41,19 @@ class StageTimer {
   double begin_;
 };
 
-/// A method of asking under its name: kin of policy::Preset.
+/// A named method of asking documents, analogous to policy::Preset.
 struct AskMethod {
   std::string name;
   std::string summary;
   std::string paper;
   std::vector<policy::Option> options;
-  /// Spec of the cache that is made; one that needs a budget makes the method need it.
+  /// Spec of the resulting cache. If it needs a budget, so does the method.
   std::string cache_spec = "full";
   bool takes_compressed = false;
   std::function<Steps(const AskContext&)> run;  ///< pauses after each layer
 };
 
-/// In the order in which they are listed.
+/// All methods, in the order in which they are listed.
 const std::vector<AskMethod>& ask_methods();
 
 namespace methods {
@@ -65,10 +65,10 @@ AskMethod epic();
 AskMethod cacheblend();
 }  // namespace methods
 
-/// The assembled cache is the result; reads the question over it.
+/// Reads the question over the assembled cache, which is the result.
 Steps answer(const AskContext& context, Assembly& assembly);
 
-/// Recomputes the same tokens (joint positions, ascending) in every layer while all entries stay: what baselines do.
+/// Keeps all entries and recomputes the same tokens (joint positions, ascending) in every layer, as baselines do.
 Steps recompute_everywhere(const AskContext& context, std::vector<std::int32_t> positions);
 
 }  // namespace winnow::documents

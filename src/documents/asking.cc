@@ -31,7 +31,7 @@ void check_model(const Session::Impl& session, const Joint& joint) {
   }
 }
 
-/// What misses tokens can only be put together as it is.
+/// Compressed documents lack tokens, so only some methods can use them.
 void check_whole(std::span<const std::shared_ptr<const Document>> documents, const AskMethod& method) {
   for (std::size_t i = 0; i < documents.size(); ++i) {
     if (!documents[i]->is_compressed() || method.takes_compressed) continue;
@@ -81,14 +81,14 @@ std::size_t Asking::scratch_bytes(const Session::Impl& session) const {
   return cache::LayerScratch::bytes(type, engine::kv_heads_of(session.hparams), tokens());
 }
 
-/// A prefill's, and rows of the documents that are loaded beside those that are kept.
+/// Bytes of a prefill, and of the documents' loaded rows besides the kept ones.
 std::size_t Asking::bytes(const Session::Impl& session) const {
   return engine::ReadingPlan(session, tokens(), cache_).bytes().all() + scratch_bytes(session) +
          engine::hidden_bytes(session.hparams, as_size(session.options.chunk)) + cache_bytes(session) -
          engine::cache_bytes(cache_, session.hparams, tokens());
 }
 
-/// The question comes after the documents, in pages.
+/// The question's entries come after the documents', in blocks.
 std::size_t Asking::cache_bytes(const Session::Impl& session) const {
   return engine::cache_bytes(cache_, session.hparams, tokens()) +
          as_size(cache::LaneStorage::kPage) * engine::entry_bytes(cache_, session.hparams);

@@ -13,30 +13,30 @@
 
 namespace winnow::documents {
 
-/// How the cache of a question over documents is kept. Throws UsageError for options that do not go together.
+/// Options of the cache for a question over documents. Throws UsageError for contradictory options.
 CacheOptions cache_of(const AskOptions& options);
 
-/// A question over documents that is worked on by quanta: a layer, or some tokens of the question.
+/// Processes a question over documents by quanta: a layer, or some tokens of the question.
 class Asking {
  public:
-  /// Throws InputError for no documents and an empty question, UsageError for options that do not go together and for
-  /// a method that cannot work on compressed documents.
+  /// Throws InputError for no documents or an empty question, UsageError for contradictory options and for a method
+  /// that cannot use compressed documents.
   Asking(std::vector<std::shared_ptr<const Document>> documents, std::vector<Token> question,
          const AskOptions& options);
 
-  /// Of the documents and the question.
+  /// Number of tokens of the documents and the question.
   int tokens() const;
-  /// How the cache is kept.
+  /// Options of the cache.
   const CacheOptions& cache() const { return cache_; }
-  /// The most bytes that are in use until take(), and those of the cache, at most.
+  /// The most bytes in use until take(), and an upper bound of the cache's bytes.
   std::size_t bytes(const Session::Impl& session) const;
   std::size_t cache_bytes(const Session::Impl& session) const;
 
   /// Throws InputError for a document of another model, MemoryError. The session outlives it.
   void begin(Session::Impl& session);
-  /// Returns false when the cache is there. Throws UnreadableError, MemoryError, Interrupted.
+  /// Returns false when the cache is complete. Throws UnreadableError, MemoryError, Interrupted.
   bool advance();
-  /// Roughly, the share that is done.
+  /// Approximate fraction that is done.
   double done() const;
   /// REQUIRES: advance() has returned false.
   Asked take() { return std::move(asked_); }
@@ -52,7 +52,7 @@ class Asking {
   Asked asked_;
   std::optional<Joint> joint_;
   std::optional<AskContext> context_;
-  std::optional<Steps> steps_;  ///< use all the rest
+  std::optional<Steps> steps_;  ///< declared last: refers to the members above
   int steps_done_ = 0;
 };
 

@@ -34,7 +34,7 @@ void fuse(std::span<float> fresh, std::span<const float> old) {
     fresh[i] = static_cast<float>(share * static_cast<double>(fresh[i]) + (1 - share) * static_cast<double>(old[i]));
 }
 
-/// Keys and values of some rows before they were recomputed.
+/// Keys and values of some rows before recomputation.
 class Before {
  public:
   Before(JointScratch& scratch, std::span<const std::int32_t> positions, std::size_t width)
@@ -106,7 +106,8 @@ void Assembly::loaded_layer(int layer, Pass& pass, std::span<const std::int32_t>
   commit(layer);
 }
 
-/// Tokens that no later layer wants leave their keys and values and go. Those do not depend on what others leave.
+/// Stores keys and values of tokens that no later layer recomputes, and drops these tokens. They do not depend on other
+/// tokens of this layer.
 void Assembly::stop_some(int layer, Pass& pass, std::span<const std::int32_t> recomputed, std::span<const int> top) {
   std::vector<int> ends;
   std::vector<int> goes;
@@ -131,7 +132,7 @@ void Assembly::stop_some(int layer, Pass& pass, std::span<const std::int32_t> re
 
 RowPlan Assembly::plan_rows(int layer, const Pass& pass, std::span<const std::int32_t> recomputed) {
   RowPlan plan;
-  std::vector<std::int32_t> missing;  // what is not kept here sees itself as it was stored
+  std::vector<std::int32_t> missing;  // tokens that are not kept here see their own stored entries
   for (const auto position : pass.positions()) {
     plan.store.push_back(has(recomputed, position) ? scratch_.rows_below(position) : -1);
     plan.leading.push_back(scratch_.rows_below(position + 1));

@@ -13,31 +13,31 @@
 
 namespace winnow::documents {
 
-/// Entries over all layers, counted once for all heads.
+/// Numbers of entries over all layers; an entry of all heads counts once.
 struct EntryCount {
   std::int64_t kept = 0;
   std::int64_t recomputed = 0;
 };
 
-/// A cache that is put together layer by layer: no more than one layer's keys and values lie outside of its lanes.
+/// Assembles a cache layer by layer. Only one layer's keys and values exist outside of its lanes.
 class Assembly {
  public:
-  /// `capacity`: rows that the scratch needs at most. Throws MemoryError when what it will hold cannot be had.
+  /// `capacity`: the most rows that the scratch needs. Throws MemoryError if its memory is not available.
   Assembly(Session::Impl& session, const Joint& joint, const CacheOptions& options, int capacity,
            KeyPlaces places = KeyPlaces::shifted);
 
   JointScratch& scratch() { return scratch_; }
   const EntryCount& count() const { return count_; }
-  /// Loads a layer, lets a pass recompute some of it, and keeps the result. `top` [joint tokens]: the layer after
-  /// whose keys and values each token stops. `recomputed`: joint positions that are loaded and on their way, ascending.
-  /// `fused`: those of them that become cos · new + (1 - cos) · old, keys and values apart, with the cosine of new and
-  /// old over all heads, at least 0; the others become new.
+  /// Loads a layer, recomputes some of its rows, and stores the result in its lanes. `top` [joint tokens]: last layer
+  /// that recomputes a token, after whose keys and values it stops. `recomputed`: joint positions that are loaded and
+  /// recomputed here, ascending. `fused`: those of them that become cos · new + (1 - cos) · old, keys and values
+  /// separately, where cos >= 0 is the cosine of new and old over all heads; the others become new.
   void layer(int layer, const TokenRanges& kept, Pass& pass, std::span<const std::int32_t> recomputed,
              std::span<const int> top, std::span<const std::int32_t> fused = {});
-  /// The same of a layer that is loaded.
+  /// The same for a layer that is loaded already.
   void loaded_layer(int layer, Pass& pass, std::span<const std::int32_t> recomputed, std::span<const int> top,
                     std::span<const std::int32_t> fused = {});
-  /// Keeps a layer's rows as they are.
+  /// Stores a layer's rows in its lanes without changes.
   void commit(int layer, const cache::KeepPlan& plan = {});
   Cache finish();
 
@@ -49,8 +49,8 @@ class Assembly {
   const Joint& joint_;
   JointScratch scratch_;
   std::unique_ptr<engine::Sequence> sequence_;
-  EntryCount count_;        ///< of all heads until finish()
-  std::int64_t lanes_ = 0;  ///< that were filled
+  EntryCount count_;        ///< of each head separately until finish()
+  std::int64_t lanes_ = 0;  ///< number of lanes that were filled
 };
 
 }  // namespace winnow::documents

@@ -11,7 +11,7 @@ namespace winnow::documents {
 
 namespace {
 
-/// Sums of the ranks of each middle block's exponent over the layers, the smallest exponent first.
+/// Sum over layers of each middle block's rank by exponent, the smallest first.
 std::vector<int> rank_sums(std::span<const std::vector<Representative>> layers) {
   std::vector<int> sums(layers.empty() ? 0 : layers.front().size());
   for (const auto& blocks : layers) {

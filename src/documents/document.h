@@ -11,14 +11,13 @@
 #include "cache/element.h"
 #include "engine/saved.h"
 
-/// Documents that were read on their own, to be put together for a question (docs/methods.md, samkv).
+/// Documents that were read separately, to be combined for a question (docs/methods.md, samkv).
 namespace winnow::documents {
 
 /// Tokens of a block; the last one of a document may have fewer.
 inline constexpr int kBlock = 64;
 
-/// Which blocks of a document are its initial, middle and local ones: block 0, the others, the last two of those after
-/// block 0.
+/// Initial, middle and local blocks of a document: block 0; the others; the last two after block 0.
 struct BlockLayout {
   int tokens = 0;
 
@@ -31,17 +30,17 @@ struct BlockLayout {
   int end(int block) const { return std::min(tokens, (block + 1) * kBlock); }
 };
 
-/// The token of a middle block that the tokens after it attended to the most, by their mean attention to it.
+/// The token of a middle block with the largest mean attention from later tokens.
 struct Representative {
   std::int32_t token = 0;
-  float exponent = 0;   ///< alpha >= 0 of attention ~ distance^-alpha; small: important
-  float attention = 0;  ///< the mean
+  float exponent = 0;   ///< alpha >= 0 of attention ~ distance^-alpha; a small one means an important block
+  float attention = 0;  ///< mean attention from later tokens
 
   bool operator==(const Representative&) const = default;
 };
 
-/// What asking wants to know of one layer of a document beside its keys and values. Queries and keys are rotated as
-/// from position 0.
+/// Statistics of one layer of a document that methods of asking need besides its keys and values. Queries and keys are
+/// rotated as from position 0.
 struct LayerFacts {
   std::vector<float> local_query;               ///< [H_q][d] mean query over the local blocks
   std::vector<float> edge_key;                  ///< [H_kv][d] mean key over the initial and local blocks
@@ -53,14 +52,14 @@ struct LayerFacts {
   bool operator==(const LayerFacts&) const = default;
 };
 
-/// All that is kept of a document but its keys and values. `layers` is empty for a document that was compressed.
+/// Everything stored of a document except its keys and values. `layers` is empty for a compressed document.
 struct DocumentHead {
   engine::SavedHead saved;
   std::vector<LayerFacts> layers;
 
   BlockLayout layout() const { return {saved.seen}; }
   void write(ByteSink& to) const;
-  /// Throws InputError for what cannot be.
+  /// Throws InputError for invalid data.
   static DocumentHead read(ByteCursor& from);
 };
 
@@ -77,21 +76,20 @@ struct TokenRange {
   int end = 0;
 };
 
-/// Parts of one layer, [stretch][KV head]. What they point to stays while the lease lives.
+/// Parts of one layer, [stretch][KV head]. They are valid while `lease` lives.
 struct LayerPart {
   std::vector<std::vector<LanePart>> stretches;
   std::shared_ptr<const void> lease;
 };
 
-/// A document whose keys and values can be read, wherever they lie. Reading changes nothing, so that threads may share
-/// one.
+/// A document whose keys and values can be read from its storage. Reading does not change it, so threads may share it.
 class Document {
  public:
   virtual ~Document() = default;
   virtual const DocumentHead& head() const = 0;
-  /// Some tokens' entries. Throws InputError when they are damaged or gone. REQUIRES: an uncompressed document.
+  /// Reads some tokens' entries. Throws InputError if they are damaged or gone. REQUIRES: an uncompressed document.
   virtual LayerPart read(int layer, std::span<const TokenRange> stretches) const = 0;
-  /// All entries of a layer; the lanes of a compressed document differ in length.
+  /// Reads all entries of a layer. The lanes of a compressed document differ in length.
   virtual LayerPart read_all(int layer) const = 0;
 
   int tokens() const { return head().saved.seen; }

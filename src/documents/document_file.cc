@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A document in a file of its own: its label, its head, its layers.
+// A document exported to a file: its label, its head, its layers.
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
@@ -46,7 +46,7 @@ store::Bytes contents(const cache::SectionReader& reader, int section, const std
   return out;
 }
 
-/// A file that export_to() has written. Throws InputError when it is none, is truncated or damaged.
+/// A file written by export_to(). Throws InputError if it is another file, truncated or damaged.
 class ExportedDocument {
  public:
   explicit ExportedDocument(const std::string& path) : file_(path), reader_(file_, kDocumentFormat) {
@@ -62,14 +62,14 @@ class ExportedDocument {
 
   const Label& label() const { return label_; }
   int layers() const { return stored_.head.saved.model.layers; }
-  /// A layer's bytes, as they were when it was exported.
+  /// A layer's bytes.
   store::Bytes layer(int layer) const {
     auto out = contents(reader_, layer_section(layer), fmt::format("layer {}", layer));
     check_layer(stored_.head.saved, layer, out, stored_.sums[layer],
                 fmt::format("layer {} of {}", layer, file_.name()));
     return out;
   }
-  /// What is to be written. Must not outlive this.
+  /// The content to write into a store. Must not outlive this.
   NewContent content() const {
     const auto& saved = stored_.head.saved;
     NewContent out;
@@ -84,7 +84,7 @@ class ExportedDocument {
   }
 
  private:
-  /// A bad name is the file's fault, not that of who imports it.
+  /// Reports a bad name as a fault of the file, not of the user.
   void check_label() const {
     try {
       label_.check();

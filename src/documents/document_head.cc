@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is kept of a document beside its keys and values, as bytes: docs/file-formats.md.
+// Encoding of a document's head: docs/file-formats.md.
 #include <spdlog/fmt/fmt.h>
 
 #include <cmath>
@@ -13,7 +13,7 @@ namespace winnow::documents {
 
 namespace {
 
-/// Numbers that a layer's facts consist of.
+/// Sizes of a layer's facts, in numbers.
 struct FactSizes {
   std::size_t local_query;
   std::size_t edge_key;
@@ -22,7 +22,7 @@ struct FactSizes {
   std::size_t received;
 };
 
-/// A product of what was read, or one more than `most` where it is larger.
+/// A product of numbers that were read, or `most` + 1 if it is larger.
 std::size_t product(std::initializer_list<std::int32_t> factors, std::size_t most) {
   std::size_t out = 1;
   for (const auto factor : factors) {
@@ -135,7 +135,7 @@ DocumentHead DocumentHead::read(ByteCursor& from) {
   if (layers > from.left()) from.fail(fmt::format("it has {} layers, {} bytes are left", layers, from.left()));
   const auto bytes = from.take<std::uint32_t>("the length of its head");
   ByteCursor saved = from.part(bytes, "its head");
-  constexpr int kOtherSections = 2;  // of a saved cache: the head, the logits
+  constexpr int kOtherSections = 2;  // of a saved cache: head and logits
   out.saved = engine::SavedHead::read(saved, static_cast<int>(layers) + kOtherSections);
   if (out.saved.transcript.tokens.size() != as_size(out.saved.seen))
     from.fail(fmt::format("it has {} tokens, {} were read", out.saved.transcript.tokens.size(), out.saved.seen));

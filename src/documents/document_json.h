@@ -13,11 +13,11 @@ namespace winnow::documents {
 std::string utc(DocumentInfo::Time time);
 /// `added`, `replaced` or `unchanged`.
 const char* name_of(AddedDocument::Outcome outcome);
-/// What is known of a document, for programs.
+/// A document's info as JSON.
 nlohmann::ordered_json document_json(const DocumentInfo& document);
-/// The same, with what adding it came to.
+/// The same, with the result of adding it.
 nlohmann::ordered_json added_json(const AddedDocument& added);
-/// What was kept and recomputed for a question over documents, and the milliseconds of each stage.
+/// Result of asking: numbers of kept and recomputed entries, and the milliseconds of each phase.
 nlohmann::ordered_json asked_json(const Asked& asked);
 
 }  // namespace winnow::documents

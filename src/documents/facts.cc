@@ -15,7 +15,7 @@ namespace {
 /// Rows whose products with the representatives are computed together.
 constexpr int kRowsTogether = 256;
 
-/// Mean of rows [begin, end) of each KV head's keys, [H_kv][d], added to `out` with the weight of one over `count`.
+/// Adds the sum of rows [begin, end) of each KV head's keys, divided by `count`, to `out` [H_kv][d].
 void add_mean_key(const cache::LayerScratch& scratch, int begin, int end, int count, std::span<float> out) {
   const auto d = as_size(scratch.head_dim());
   std::vector<float> row(d);
@@ -44,7 +44,7 @@ void add_keys(const cache::LayerScratch& scratch, const BlockLayout& blocks, Lay
                  std::span(facts.block_keys).subspan(as_size(b) * width, width));
 }
 
-/// Mean query over the local blocks; of a document without any, over its only block.
+/// Mean query over the local blocks, or over the only block if there are none.
 std::vector<float> local_query(const SeenLayer& seen, const BlockLayout& blocks) {
   const std::size_t width = as_size(seen.shape.query_heads) * as_size(seen.shape.head_dim);
   const int first = blocks.local() > 0 ? blocks.begin(blocks.first_local()) : 0;
@@ -57,7 +57,7 @@ std::vector<float> local_query(const SeenLayer& seen, const BlockLayout& blocks)
   return out;
 }
 
-/// [H_q][N] attention that each token got from those after it.
+/// [H_q][N]: attention that each token got from later ones.
 std::vector<double> from_later(const SeenLayer& seen) {
   std::vector<double> out;
   for (int head = 0; head < seen.shape.query_heads; ++head) {
@@ -80,7 +80,7 @@ std::vector<float> group_mean(const SeenLayer& seen, std::span<const double> lat
   return {out.begin(), out.end()};
 }
 
-/// The token of each middle block with the largest mean, ties to the later.
+/// The token of each middle block with the largest mean attention; ties go to the later one.
 std::vector<Representative> representatives(const SeenLayer& seen, std::span<const double> later,
                                             const BlockLayout& blocks) {
   const int n = seen.tokens();
@@ -98,7 +98,7 @@ std::vector<Representative> representatives(const SeenLayer& seen, std::span<con
   return out;
 }
 
-/// Adds one query head's attention to the representatives, whose keys these are, to the blocks' curves.
+/// Adds one query head's attention to the blocks' curves. `keys`: keys of the representatives.
 void add_curves(const SeenLayer& seen, int head, const attention::PackedRows& keys, std::span<BlockAttention> blocks) {
   const int n = seen.tokens();
   const auto d = as_size(seen.shape.head_dim);
@@ -135,7 +135,7 @@ void fill_curves(const SeenLayer& seen, std::span<BlockAttention> blocks) {
   }
 }
 
-/// `later`: as from_later().
+/// `later`: result of from_later().
 std::vector<BlockAttention> blocks_of(const SeenLayer& seen, std::span<const double> later) {
   std::vector<BlockAttention> out;
   for (const auto& representative : representatives(seen, later, {seen.tokens()}))
@@ -154,7 +154,7 @@ std::vector<BlockAttention> blocks_of(const SeenLayer& seen, std::span<const dou
 PowerLaw power_law_of(std::span<const double> y) {
   if (y.empty()) return {};
   const auto n = static_cast<double>(y.size());
-  const double first = std::log(std::max(y[0], kLeastAttention));  // from which equal numbers have no distance
+  const double first = std::log(std::max(y[0], kLeastAttention));  // subtracted, so that equal numbers are exactly 0
   const auto log_y = [&](std::size_t i) { return std::log(std::max(y[i], kLeastAttention)) - first; };
   double x_mean = 0;
   double y_mean = 0;

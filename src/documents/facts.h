@@ -9,7 +9,7 @@
 
 namespace winnow::documents {
 
-/// What a document's own prefill shows of one layer.
+/// Observations of one layer during a document's own prefill.
 struct SeenLayer {
   attention::Shape shape;
   const cache::LayerScratch* scratch = nullptr;      ///< keys of all tokens
@@ -21,32 +21,32 @@ struct SeenLayer {
   int tokens() const { return scratch->size(); }
 };
 
-/// Block means, representatives with their exponents, outliers, received attention. Holds no more than [middle
+/// Computes block means, representatives with their exponents, outliers, and received attention. Holds at most [middle
 /// blocks][N] of attention.
 LayerFacts facts_of(const SeenLayer& seen);
 
-/// What attention is taken for at least where its logarithm matters.
+/// Lower bound of attention before taking its logarithm.
 inline constexpr double kLeastAttention = 1e-8;
 
-/// y ~ x^-alpha for y at x = 1, 2, …, by least squares of the logarithms.
+/// Fit of y ~ x^-alpha at x = 1, 2, …, by least squares of the logarithms.
 struct PowerLaw {
   double exponent = 0;   ///< alpha, at least 0
   double log_scale = 0;  ///< ln y at x = 1
-  double explained = 0;  ///< share of the variance of ln y, 0 … 1; 0 where y does not vary
+  double explained = 0;  ///< explained share of the variance of ln y, 0 … 1; 0 if y is constant
 };
 PowerLaw power_law_of(std::span<const double> y);
 
 /// Attention to the representative of a middle block.
 struct BlockAttention {
   Representative representative;
-  std::vector<double> curve;  ///< by distance from 1 on, to the document's end: the mean over query heads
+  std::vector<double> curve;  ///< mean over query heads, by distance, from 1 to the document's end
   PowerLaw law;               ///< of the curve
 };
 
-/// The middle blocks of a layer, in their order.
+/// Attention to the middle blocks of a layer, in order.
 std::vector<BlockAttention> attention_to_blocks(const SeenLayer& seen);
 
-/// Factor of the deviation below which an exponent is an outlier (PauTa).
+/// Number of deviations below the mean at which an exponent is an outlier (PauTa).
 inline constexpr double kOutlierFactor = 3;
 
 }  // namespace winnow::documents

@@ -19,7 +19,7 @@
 
 namespace winnow::documents {
 
-/// Gathers what asking wants to know of a document while it is read.
+/// Collects statistics for methods of asking while a document is read.
 class Ingestion::FactsObserver : public engine::LayerRecord {
  public:
   FactsObserver(Session::Impl& session, int tokens)
@@ -51,15 +51,15 @@ void check_method(const CacheOptions& options) {
     refuse("its entries do not stay at their places in the text");
 }
 
-/// A document's entries in a layer with a window would have to be stored whole: the tokens that are computed again
-/// anywhere in it see their neighbours.
+/// Layers with windows would have to store all of a document's entries, because recomputed tokens anywhere in it read
+/// their neighbours.
 void check_windows(const ModelInfo& info) {
   if (info.window_layers() == 0) return;
   throw UsageError(fmt::format("documents need a model without sliding windows: {} of the {} layers of {} have one",
                                info.window_layers(), info.n_layer, info.path));
 }
 
-/// The layers of a document are put together one by one.
+/// Refuses models whose layers share keys: documents are combined layer by layer.
 void check_shared_keys(const Model& model) {
   const auto& hparams = model.impl().weights->hparams();
   const int readers = hparams.n_layer - hparams.n_kv_layer;
@@ -69,7 +69,7 @@ void check_shared_keys(const Model& model) {
       readers, hparams.n_layer, model.info().path));
 }
 
-/// A document's keys are turned by its place among the others.
+/// A document's keys are rotated to its place among the others.
 void check_turning(const Model& model) {
   if (model.impl().weights->hparams().keys_turn()) return;
   throw UsageError(

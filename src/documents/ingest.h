@@ -13,33 +13,32 @@
 
 namespace winnow::documents {
 
-/// A document that has been read: what is to be stored of it.
+/// A document that has been read, to be stored.
 struct Ingested {
   Cache cache;
   DocumentHead head;
 };
 
-/// A document that is read on its own, from position 0, with its own BOS: by quanta, so that others may use the session
-/// in between. With `full` everything that asking wants to know is gathered on the way; what another method compresses
-/// can only be put together again (DocumentHead::layers is empty).
+/// Reads a document separately, from position 0, with its own BOS, by quanta. With `full`, statistics for methods of
+/// asking are collected. A compressed document has none (DocumentHead::layers is empty) and can only be concatenated.
 class Ingestion {
  public:
-  /// Throws InputError for an empty document and one longer than the model's context, UsageError for a method whose
+  /// Throws InputError for an empty document or one longer than the model's context, UsageError for a method whose
   /// entries cannot be moved.
   Ingestion(const Model& model, DocumentText text, const CacheOptions& options);
   ~Ingestion();
 
-  /// All of the document's, with BOS.
+  /// All tokens of the document, with BOS.
   const std::vector<Token>& tokens() const { return text_.tokens; }
   const CacheOptions& options() const { return options_; }
-  /// The most that it has in use.
+  /// The most bytes in use.
   std::size_t bytes(const Session::Impl& session) const;
 
   /// Throws MemoryError. The session outlives it.
   void begin(Session::Impl& session);
-  /// One chunk passes through one layer. Returns false when there is no more to read. REQUIRES: begin().
+  /// Runs one chunk through one layer. Returns false when all has been read. REQUIRES: begin().
   bool advance();
-  /// The share that has been read.
+  /// Fraction that has been read.
   double done() const;
   /// REQUIRES: advance() has returned false.
   Ingested take();
@@ -51,11 +50,11 @@ class Ingestion {
   DocumentText text_;
   CacheOptions options_;
   Session::Impl* session_ = nullptr;
-  std::unique_ptr<FactsObserver> observer_;  ///< of what is kept as a whole
+  std::unique_ptr<FactsObserver> observer_;  ///< null for compressed documents
   std::optional<engine::PromptReading> reading_;
 };
 
-/// Reads a document at once. Throws what Ingestion throws, and Interrupted.
+/// Reads a document at once. Throws the errors of Ingestion, and Interrupted.
 Ingested ingest(Session& session, const DocumentText& text, const CacheOptions& options);
 
 }  // namespace winnow::documents

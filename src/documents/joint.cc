@@ -10,7 +10,7 @@ namespace winnow::documents {
 
 namespace {
 
-/// Reads something of document `i`.
+/// Reads from document `i`. Converts InputError to UnreadableError.
 template <class Read>
 LayerPart read_from(const Joint& joint, int i, const Read& read) {
   try {

@@ -15,13 +15,13 @@
 
 namespace winnow::documents {
 
-/// True if keys move with their document or stay rotated as from position 0.
+/// Rotation of keys: to the joint position, or as stored, from position 0.
 enum class KeyPlaces : std::uint8_t { shifted, raw };
 
-/// Some tokens of each document, [document], ascending.
+/// Token ranges of each document, [document], ascending.
 using TokenRanges = std::vector<std::vector<TokenRange>>;
 
-/// Documents one after the other: document i begins at the number of all tokens before it.
+/// Concatenated documents. Document i begins at the number of tokens of all earlier ones.
 class Joint {
  public:
   Joint(std::span<const std::shared_ptr<const Document>> documents, const model::Hparams& hparams);
@@ -32,14 +32,14 @@ class Joint {
   const Document& document(int i) const { return *documents_[i]; }
   BlockLayout layout(int i) const { return document(i).head().layout(); }
   int document_of(int position) const;
-  /// Tokens as they were stored, each document with its own BOS.
+  /// The stored tokens, each document with its own BOS.
   std::vector<std::int32_t> token_ids() const;
   std::int32_t token_id(int position) const;
   bool has_compressed() const;
   const model::Hparams& hparams() const { return *hparams_; }
 
   TokenRanges everything() const;
-  /// Initial and local blocks.
+  /// Initial and local blocks of each document.
   TokenRanges edges() const;
 
  private:
@@ -51,17 +51,17 @@ class Joint {
 /// Joint positions of the tokens in `stretches`.
 std::vector<std::int32_t> positions_of(const Joint& joint, const TokenRanges& stretches);
 
-/// Tokens at joint positions, ascending, as stretches.
+/// Ranges of the tokens at joint positions, which are ascending.
 TokenRanges ranges_of(const Joint& joint, std::span<const std::int32_t> positions);
 
-/// One of several documents cannot be read; the sentence is the store's.
+/// One of several documents cannot be read. The message is the store's.
 class UnreadableError : public InputError {
  public:
   /// REQUIRES: `why` is being handled.
   UnreadableError(const InputError& why, int document)
       : InputError(why), document_(document), cause_(std::current_exception()) {}
   int document() const { return document_; }
-  /// What the store has thrown.
+  /// The store's exception.
   const std::exception_ptr& cause() const { return cause_; }
 
  private:
@@ -69,19 +69,21 @@ class UnreadableError : public InputError {
   std::exception_ptr cause_;
 };
 
-/// Stored entries of one layer of several documents in a scratch, keys moved to their joint places.
+/// Holds stored entries of one layer of several documents in a scratch, with keys rotated to their joint positions.
 class JointScratch {
  public:
   JointScratch(MemoryAccount& account, ElementType type, const Joint& joint, int capacity,
                KeyPlaces places = KeyPlaces::shifted);
 
-  /// Empties the scratch and fills it. This and the next two throw UnreadableError when a document is damaged or gone.
+  /// Replaces the scratch's rows by these. This and the next two functions throw UnreadableError if a document is
+  /// damaged or gone.
   void load(int layer, const TokenRanges& stretches);
-  /// Adds rows after those that are there; returns the first.
+  /// Appends rows. Returns the first one.
   int append(int layer, const TokenRanges& stretches);
-  /// All entries of documents whose lanes may differ: rows of all tokens, and for each KV head those that are there.
+  /// Loads all entries of documents whose lanes may differ. The scratch has rows for all tokens; returns the rows that
+  /// exist in each KV head.
   std::vector<std::vector<std::int32_t>> load_all(int layer);
-  /// Number of rows, of those that load() filled, at positions below `end`.
+  /// Number of rows loaded by load() at positions below `end`.
   std::int32_t rows_below(std::int32_t end) const;
   bool holds(std::int32_t position) const;
 
@@ -102,7 +104,7 @@ class JointScratch {
   cache::LayerScratch scratch_;
   int loaded_ = 0;
   int layer_ = 0;
-  /// [kind of layers][document] by which its keys are rotated further; empty: they stay
+  /// [kind of layers][document]: angles by which the document's keys are rotated; empty: they stay.
   std::vector<std::vector<std::vector<float>>> angles_;
 };
 

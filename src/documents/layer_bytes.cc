@@ -14,9 +14,9 @@ namespace winnow::documents {
 namespace {
 
 constexpr std::size_t kExtent =
-    4 * sizeof(std::uint32_t);  ///< of one lane: entries, how many in its block, key frame, merged entries
+    4 * sizeof(std::uint32_t);  ///< of one lane: entries, entries in its block, rotation of keys, merged entries
 
-/// What stands before a layer's lanes, for one of them.
+/// Header of one lane, before the lanes of a layer.
 struct Extent {
   std::uint32_t entries;
   std::uint32_t in_block;

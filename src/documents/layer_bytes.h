@@ -11,10 +11,10 @@
 #include "documents/document.h"
 #include "store/byte_store.h"
 
-/// The bytes of one layer of a document (cache::save, docs/file-formats.md) and their checksums.
+/// Bytes of one layer of a document (cache::save, docs/file-formats.md) and their checksums.
 namespace winnow::documents {
 
-/// Where things lie in a layer whose lanes have an entry for each token, in order.
+/// Byte ranges in a plain layer: each lane has an entry for each token, in order.
 class PlainLayer {
  public:
   PlainLayer(const engine::SavedHead& head, int layer);
@@ -29,7 +29,7 @@ class PlainLayer {
   std::size_t key_row() const { return key_row_; }
   std::size_t value_row() const { return value_row_; }
 
-  /// What byte `at` belongs to: a block, or -1 for the extents and positions; and where that stretch of bytes ends.
+  /// The block that byte `at` belongs to, or -1 for the extents and positions, and the end of that stretch of bytes.
   struct Place {
     int block;
     std::size_t end;
@@ -48,28 +48,28 @@ class PlainLayer {
   std::size_t key_row_;
   std::size_t value_row_;
   std::size_t table_;   ///< bytes of the extents
-  std::size_t keys_;    ///< where a lane's keys begin in it
-  std::size_t values_;  ///< where its values begin
+  std::size_t keys_;    ///< offset of the keys in a lane
+  std::size_t values_;  ///< offset of the values in a lane
   std::size_t lane_;    ///< bytes of a lane
 };
 
 /// Checksums of one layer.
 struct LayerSums {
   std::uint64_t size = 0;   ///< bytes of the layer
-  std::uint64_t table = 0;  ///< of the extents and positions; of everything in a layer that was compressed
+  std::uint64_t table = 0;  ///< of the extents and positions; of all bytes in a compressed layer
   std::vector<std::uint64_t>
       blocks;  ///< of each block's keys and values, all KV heads; empty in a layer that was compressed
 
   bool operator==(const LayerSums&) const = default;
 };
 
-/// True if a document's layers have an entry for each token.
+/// True if a document's layers are plain, with an entry for each token.
 inline bool is_plain(const engine::SavedHead& head) { return head.options.spec == Spec(); }
 
-/// A hasher for a block of a layer, or its table (-1). Its seed says which, so that they cannot change places.
+/// A hasher for a block of a layer, or its table (-1). The seed depends on them, so that parts cannot be swapped.
 Hasher hasher_of(int layer, int block);
 
-/// Computes the checksums of a layer whose bytes it is given from front to back, and passes them on.
+/// Computes the checksums of a layer from its bytes in order, and passes the bytes on.
 class SummingSink : public ByteSink {
  public:
   /// `to` may be null.
@@ -80,27 +80,26 @@ class SummingSink : public ByteSink {
  private:
   ByteSink* to_;
   std::size_t written_ = 0;
-  std::vector<PlainLayer> plain_;  ///< one, or none
+  std::vector<PlainLayer> plain_;  ///< empty for a compressed layer
   std::vector<Hasher> hashers_;    ///< the table's, then each block's
 };
 
-/// One lane of a layer that was compressed.
+/// One lane of a compressed layer.
 struct KeptLane {
   std::vector<std::int32_t> positions;
   store::ByteRange keys;
   store::ByteRange values;
 };
 
-/// Where the lanes of such a layer lie in its bytes. Throws InputError for what cannot be.
+/// Byte ranges of the lanes of a compressed layer. Throws InputError for invalid data.
 std::vector<KeptLane> read_kept_lanes(const engine::SavedHead& head, int layer, std::span<const std::byte> bytes,
                                       const std::string& what);
 
-/// That the extents and positions of a plain layer say what they must. `table` are extents() and the positions of each
-/// head.
+/// Checks the extents and positions of a plain layer. `table`: extents() and the positions of each head.
 void check_plain_table(const engine::SavedHead& head, int layer, std::span<const std::span<const std::byte>> table,
                        const std::string& what);
 
-/// Everything that can be wrong with a layer's bytes. Throws InputError that begins with `what`.
+/// Checks a layer's bytes completely. Throws InputError that begins with `what`.
 void check_layer(const engine::SavedHead& head, int layer, std::span<const std::byte> bytes, const LayerSums& expected,
                  const std::string& what);
 

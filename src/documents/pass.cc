@@ -11,11 +11,11 @@ namespace winnow::documents {
 
 namespace {
 
-/// Attention of some rows of a pass over a scratch that holds what others left in it.
+/// Attention of some rows over a scratch with stored entries.
 class RowAttention : public engine::TeamAttention {
  public:
-  /// `store` [rows]: the row of the scratch that gets each row's keys and values; negative: none. What all rows'
-  /// queries add up to goes to `query_sum` [H_q][d] unless it is empty.
+  /// `store` [rows]: row of the scratch for each row's keys and values; negative: none. Adds all rows' queries to
+  /// `query_sum` [H_q][d] unless it is empty.
   RowAttention(attention::PrefillAttention& attention, const attention::Shape& shape, cache::LayerScratch& scratch,
                std::span<const std::int32_t> store, const attention::VisibleRange& visible, std::span<double> query_sum)
       : attention_(attention),

@@ -11,33 +11,33 @@
 
 namespace winnow::documents {
 
-/// What the rows of a pass do in one layer.
+/// Reads and writes of the rows in one layer.
 struct RowPlan {
-  std::vector<std::int32_t> store;    ///< row of the scratch for its keys and values; negative: none
-  std::vector<std::int32_t> leading;  ///< rows of the scratch that it sees, ascending
-  std::vector<std::int32_t> own;      ///< one more; negative: none
+  std::vector<std::int32_t> store;    ///< [row]: row of the scratch for its keys and values; negative: none
+  std::vector<std::int32_t> leading;  ///< [row]: number of first rows of the scratch that it sees, ascending
+  std::vector<std::int32_t> own;      ///< [row]: one more row that it sees; negative: none
 };
 
-/// Chosen tokens on their way through the layers. Between layers some may leave.
+/// Runs chosen tokens through the layers. Some may be dropped between layers.
 class Pass {
  public:
-  /// Joint positions, ascending. Throws MemoryError.
+  /// `positions`: joint positions, ascending. Throws MemoryError.
   Pass(Session::Impl& session, std::span<const Token> tokens, std::span<const std::int32_t> positions);
 
   int rows() const { return static_cast<int>(positions_.size()); }
   std::span<const std::int32_t> positions() const { return positions_; }
 
-  /// The layer's keys and values of some rows, [n][H_kv][d] each.
+  /// Keys and values of some rows, [n][H_kv][d] each.
   struct KeysAndValues {
     std::vector<float> keys;
     std::vector<float> values;
   };
   KeysAndValues project(int layer, std::span<const int> rows);
-  /// All rows pass through a layer. Adds their rotated queries to `query_sum` [H_q][d] unless it is empty.
+  /// Runs all rows through a layer. Adds their rotated queries to `query_sum` [H_q][d] unless it is empty.
   void run(int layer, cache::LayerScratch& scratch, const RowPlan& plan, std::span<double> query_sum = {});
-  /// Only these rows, ascending, go on.
+  /// Keeps only these rows, ascending.
   void keep(std::span<const int> rows);
-  /// Logits of the last row after the last layer.
+  /// Logits of the last row, after the last layer.
   std::vector<float> logits();
 
  private:

@@ -14,7 +14,7 @@ namespace winnow::documents {
 
 namespace {
 
-/// What a record or a head begins with, and the seed of the checksum that it ends with.
+/// Version at the beginning of a record or head, and seed of the checksum at its end.
 struct Seal {
   std::uint32_t version = kDocumentVersion;
   std::uint64_t seed = 0;
@@ -22,13 +22,13 @@ struct Seal {
 
 Seal seal_of_name(const std::string& name) { return {kNameVersion, hash_of(std::as_bytes(std::span(name)))}; }
 
-/// Adds the checksum.
+/// Appends the checksum.
 store::Bytes sealed(MemorySink& contents, const Seal& seal = {}) {
   put(contents, hash_of(contents.bytes(), seal.seed));
   return contents.bytes();
 }
 
-/// What it covers; read(cursor) reads it to its end.
+/// Verifies the seal, and returns the result of read(cursor), which must read to the end.
 template <class Read>
 auto unsealed(std::span<const std::byte> bytes, const std::string& what, const Read& read, const Seal& seal = {}) {
   std::uint64_t sum = 0;
@@ -52,7 +52,7 @@ bool has_version(std::span<const std::byte> bytes, std::uint32_t version) {
   return bytes.size() >= sizeof(version) && std::memcmp(bytes.data(), &version, sizeof(version)) == 0;
 }
 
-constexpr std::int32_t kMostHeads = 1 << 12;       ///< so that sizes stay below 2^63
+constexpr std::int32_t kMostHeads = 1 << 12;       ///< keeps sizes below 2^63
 constexpr std::int32_t kMostDimensions = 1 << 16;  ///< of a head
 
 void check_shape(const engine::ModelIdentity& model, const ByteCursor& from) {

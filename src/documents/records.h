@@ -10,8 +10,8 @@
 #include "documents/layer_bytes.h"
 #include "winnow/documents.h"
 
-/// What a store of documents consists of: docs/file-formats.md. Keys of records are `format`, n/NAME and c/ID; keys of
-/// values are made of the number under which a document was written.
+/// Records of a store of documents: docs/file-formats.md. Keys of records are `format`, n/NAME and c/ID; keys of values
+/// contain the number under which a document was written.
 namespace winnow::documents {
 
 inline constexpr std::uint32_t kDocumentVersion = 1;
@@ -24,10 +24,10 @@ inline const std::string kFormatKey = "format";
 inline const std::string kNamePrefix = "n/";
 inline const std::string kContentPrefix = "c/";
 
-/// What tells a document's content from others, 32 hexadecimal digits: of the model, how it is kept, and its tokens.
+/// Identity of a document's content, 32 hexadecimal digits: a hash of the model, the cache options and the tokens.
 std::string content_id(const engine::ModelIdentity& model, const CacheOptions& options, std::span<const Token> tokens);
 
-/// What a name stands for.
+/// The content that a name refers to.
 struct NameRecord {
   std::string id;
   std::vector<std::string> tags;
@@ -39,9 +39,9 @@ struct NameRecord {
   static NameRecord read(const std::string& name, std::span<const std::byte> bytes, const std::string& what);
 };
 
-/// What is known of a content without its head.
+/// Facts about a content that are known without its head.
 struct ContentRecord {
-  std::uint64_t number = 0;  ///< random: under which its values were written
+  std::uint64_t number = 0;  ///< random; part of the keys of its values
   std::string spec;
   std::string budget;  ///< empty: none
   std::string kv_type;
@@ -73,7 +73,7 @@ struct StoredHead {
   static StoredHead read(std::span<const std::byte> bytes, const std::string& what);
 };
 
-/// Random: under which nothing was ever written, by whatever process or machine.
+/// A random number under which no process or machine has written before.
 std::uint64_t new_number();
 
 }  // namespace winnow::documents

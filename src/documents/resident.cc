@@ -45,7 +45,7 @@ class Resident : public Document {
   }
 
  private:
-  /// Slots [begin, end), which lie together: nothing has been appended to the prompt.
+  /// Slots [begin, end). They are contiguous, because nothing has been appended to the prompt.
   LanePart part(int layer, int head, int begin, int end) const {
     std::vector<cache::LanePiece> pieces;
     cache_.impl().lanes(layer).pieces(head, {begin, end}, pieces);

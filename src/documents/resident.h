@@ -7,7 +7,7 @@
 
 namespace winnow::documents {
 
-/// A document that lies in this process's memory. Must not outlive the session that read it.
+/// A document in this process's memory. Must not outlive the session that read it.
 std::shared_ptr<const Document> resident(Ingested document);
 
 }  // namespace winnow::documents

@@ -22,7 +22,7 @@ double cosine(const Vector& a, const Vector& b) {
   return lengths > 0 ? dot(a, b) / lengths : 0;
 }
 
-/// Heads [n][d], moved by a document's offset; each repeated `times` times side by side.
+/// Heads [n][d], rotated by a document's offset; each repeated `times` times side by side.
 Vector moved(std::span<const float> heads, const model::LayerSpec& spec, int offset, int times) {
   const auto d = as_size(spec.head_dim);
   Vector out;
@@ -35,11 +35,11 @@ Vector moved(std::span<const float> heads, const model::LayerSpec& spec, int off
   return out;
 }
 
-/// One document at one layer, as the question sees it.
+/// One document in one layer, from the question's view.
 struct View {
-  Vector query;                 ///< the question's, made this document's own
+  Vector query;                 ///< the question's mean query, personalised for this document
   std::vector<Vector> blocks;   ///< mean keys of its middle blocks, repeated over the group
-  std::vector<double> product;  ///< of the query with each
+  std::vector<double> product;  ///< inner product of the query with each block
 };
 
 class Layer {
@@ -60,7 +60,7 @@ class Layer {
 
   const View& view(int i) const { return views_[i]; }
 
-  /// The share of a document's middle blocks that matter more than its edges.
+  /// Share of a document's middle blocks that are more important than its edges.
   double share(int i) const {
     const auto& v = view(i);
     if (v.blocks.size() < 2) return 0;
@@ -105,7 +105,7 @@ struct Offer {
   double score;
 };
 
-/// Best first; ties go to the later one.
+/// Orders offers from the best; ties go to the later one.
 bool better(const Offer& a, const Offer& b) {
   if (a.score != b.score) return a.score > b.score;
   return a.document != b.document ? a.document > b.document : a.block > b.block;
@@ -117,11 +117,11 @@ std::vector<Offer> best(std::vector<Offer> offers, std::size_t count) {
   return offers;
 }
 
-/// Distances from the mean in standard deviations; 0 where all are equal.
+/// Standardises the scores: mean 0, standard deviation 1. All are 0 if they are equal.
 void standardise(std::vector<Offer>& offers) {
   if (offers.empty()) return;
   const auto n = static_cast<double>(offers.size());
-  const double first = offers.front().score;  // from which equal scores have no distance, however sums are rounded
+  const double first = offers.front().score;  // subtracted, so that equal scores are exactly 0
   double mean = 0;
   for (const Offer& offer : offers) mean += (offer.score - first) / n;
   double variance = 0;
@@ -129,7 +129,7 @@ void standardise(std::vector<Offer>& offers) {
   for (Offer& offer : offers) offer.score = variance > 0 ? (offer.score - first - mean) / std::sqrt(variance) : 0;
 }
 
-/// The best `count` middle blocks of a document by the inner product, with scores that compare with other documents'.
+/// The best `count` middle blocks of a document by inner product, with scores that are comparable across documents.
 std::vector<Offer> offers_of(int document, const View& view, std::size_t count, BlockScore score) {
   std::vector<Offer> all;
   for (std::size_t b = 0; b < view.product.size(); ++b) all.push_back({document, static_cast<int>(b), view.product[b]});
@@ -142,7 +142,7 @@ std::vector<Offer> offers_of(int document, const View& view, std::size_t count, 
   return out;
 }
 
-/// What one layer keeps, [document].
+/// Middle blocks that one layer keeps, [document].
 std::vector<std::vector<int>> merge(const Layer& layer, std::span<const int> counts, BlockScore score) {
   std::vector<Offer> all;
   for (int i = 0; i < static_cast<int>(counts.size()); ++i) {

@@ -7,12 +7,12 @@
 
 namespace winnow::documents {
 
-/// `co_yield kPause` in a function that returns Steps.
+/// Used as `co_yield kPause` in a function that returns Steps.
 struct Pause {};
 inline constexpr Pause kPause;
 
-/// Work that pauses now and then, so that others may go on in between: what a coroutine returns. It begins with the
-/// first advance(), and can be dropped at any pause. What the coroutine's references refer to outlives it.
+/// Return type of a coroutine whose work pauses, so that others may run in between. It starts with the first advance(),
+/// and can be destroyed at any pause. Objects that the coroutine refers to must outlive it.
 class [[nodiscard]] Steps {
  public:
   struct promise_type;
@@ -35,7 +35,7 @@ class [[nodiscard]] Steps {
     if (handle_) handle_.destroy();
   }
 
-  /// Goes on until the next pause, or the end. Returns false when it has ended. Throws what the coroutine throws.
+  /// Runs until the next pause or the end. Returns false when it has ended. Throws the coroutine's exceptions.
   bool advance() {
     handle_.resume();
     if (handle_.promise().error) std::rethrow_exception(handle_.promise().error);

@@ -22,15 +22,15 @@ std::size_t alignment_of(ElementType type) {
   return type == ElementType::f32 ? alignof(float) : alignof(std::uint16_t);
 }
 
-/// What a layer's parts lie in.
+/// Memory that a layer's parts refer to.
 struct Held {
   std::shared_ptr<const void> lease;
-  std::list<store::Bytes> copies;                        ///< of rows whose numbers are not aligned where they lie
-  std::vector<std::vector<std::int32_t>> positions;      ///< of lanes that were compressed
+  std::list<store::Bytes> copies;                        ///< copies of rows that are not aligned
+  std::vector<std::vector<std::int32_t>> positions;      ///< of compressed lanes
   std::shared_ptr<const std::vector<std::int32_t>> all;  ///< 0, 1, …
 };
 
-/// Encoded rows where they lie, or where they were copied to.
+/// Encoded rows, copied only if they are not aligned.
 cache::Rows rows_of(Span bytes, std::size_t row, int dim, ElementType type, Held& held) {
   if (reinterpret_cast<std::uintptr_t>(bytes.data()) % alignment_of(type) != 0)
     bytes = held.copies.emplace_back(bytes.begin(), bytes.end());
@@ -65,7 +65,7 @@ class StoredDocument : public Document {
     return verified_[as_size(layer) * as_size(1 + layout().blocks()) + as_size(block + 1)];
   }
 
-  /// True if what was verified before may have been replaced meanwhile.
+  /// When checksums are verified: once for memory of the store, which cannot change; always for copies.
   enum class Checked : std::uint8_t { once, always };
   static Checked checked(const store::Lease& lease) { return lease.is_copy ? Checked::always : Checked::once; }
 
@@ -111,7 +111,7 @@ void StoredDocument::verify_table(int layer, std::span<const Span> table) const 
   verified(layer, -1) = true;
 }
 
-/// `lanes` are the keys and values of each KV head, of those blocks.
+/// `lanes`: keys and values of each KV head, of these blocks.
 void StoredDocument::verify_blocks(int layer, const TokenRange& blocks, std::span<const Span> lanes,
                                    Checked checked) const {
   const auto first = layout().begin(blocks.begin);
@@ -136,7 +136,7 @@ LayerPart StoredDocument::read(int layer, std::span<const TokenRange> stretches)
   const int heads = this->heads(layer).kv_heads;
   const int dim = this->heads(layer).head_dim;
   std::vector<store::ByteRange> ranges;
-  std::vector<TokenRange> blocks;  ///< that a stretch touches: a checksum needs them whole
+  std::vector<TokenRange> blocks;  ///< blocks that a stretch touches; checksums cover whole blocks
   for (const auto& stretch : stretches) {
     blocks.push_back({stretch.begin / kBlock, (std::max(stretch.begin + 1, stretch.end) + kBlock - 1) / kBlock});
     const int begin = layout().begin(blocks.back().begin);
@@ -195,7 +195,7 @@ LayerPart StoredDocument::read_all(int layer) const {
   auto& stretch = out.stretches.emplace_back();
   for (auto& lane : lanes) {
     held->positions.push_back(
-        std::move(lane.positions));  // the spans below are into the vectors' own memory, which moves with them
+        std::move(lane.positions));  // moving keeps the vectors' memory, so the spans below stay valid
     stretch.push_back({held->positions.back(),
                        rows_of(store::part_of(bytes, lane.keys), plain.key_row(), dim, type().key, *held),
                        rows_of(store::part_of(bytes, lane.values), plain.value_row(), dim, type().value, *held)});

@@ -8,13 +8,13 @@
 
 namespace winnow::documents {
 
-/// Reads a document from a store. Keys and values are read where the store has them; a block's checksum is verified
-/// when it is read for the first time, that of a copy each time. `what` begins the messages. Throws InputError when the
-/// head is damaged or gone.
+/// Opens a document of a store. Keys and values are read in place where the store allows it. A block's checksum is
+/// verified on its first read, or on every read if the store returns copies. `what` begins the messages. Throws
+/// InputError if the head is damaged or gone.
 std::shared_ptr<const Document> open_document(std::shared_ptr<const store::ByteStore> from,
                                               const ContentRecord& content, std::string what);
 
-/// The head of a document. Throws InputError when it is damaged, gone, or not that of the content.
+/// Reads a document's head. Throws InputError if it is damaged, gone, or that of another content.
 StoredHead read_head(const store::ByteStore& from, const ContentRecord& content, const std::string& what);
 
 }  // namespace winnow::documents

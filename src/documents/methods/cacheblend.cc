@@ -12,14 +12,14 @@ namespace {
 
 enum class Schedule : std::uint8_t { fixed, decreasing };
 
-/// Tokens that flow on at a layer >= 1. Decreasing: from 1.5 of the share at layer 1 to 0.5 of it at the last one, so
-/// that the mean is the share.
+/// Number of tokens that continue at a layer >= 1. `decreasing` falls from 1.5 of the share at layer 1 to 0.5 of it at
+/// the last layer, so that the mean is the share.
 int count_at(int layer, int layers, double share, Schedule schedule, int tokens) {
   if (schedule == Schedule::decreasing && layers > 2) share *= 1.5 - static_cast<double>(layer - 1) / (layers - 2);
   return std::clamp(static_cast<int>(std::ceil(share * tokens)), 0, tokens);
 }
 
-/// Squared distance of each row's new value from the stored one.
+/// Squared distance of each row's new value from its stored one.
 std::vector<double> deviations(Pass& pass, JointScratch& stored, int layer) {
   std::vector<int> rows(as_size(pass.rows()));
   std::iota(rows.begin(), rows.end(), 0);
@@ -37,7 +37,7 @@ std::vector<double> deviations(Pass& pass, JointScratch& stored, int layer) {
   return out;
 }
 
-/// Rows of the largest deviation, ascending; ties go to the later.
+/// Rows with the largest deviations, ascending; ties go to the later row.
 std::vector<int> largest(std::span<const double> deviation, int count) {
   std::vector<int> rows(deviation.size());
   std::iota(rows.begin(), rows.end(), 0);
@@ -77,8 +77,8 @@ Steps run_cacheblend(const AskContext& context) {
 }  // namespace
 
 /// CacheBlend (Yao et al., 2024, "CacheBlend: Fast Large Language Model Serving for RAG with Cached Knowledge Fusion"):
-/// keeps all. All tokens pass the first layer; those whose values in the second one differ the most from the stored
-/// ones flow on and are recomputed.
+/// keeps all entries. All tokens pass the first layer. Those whose values in the second layer differ the most from the
+/// stored ones are recomputed in the following layers.
 ///   share     of the tokens that flow on
 ///   schedule  fixed: these tokens in all layers; decreasing: chosen anew in each layer among those that flow, ever
 ///   fewer

@@ -6,7 +6,7 @@ namespace winnow::documents::methods {
 
 namespace {
 
-/// What infllm goes by, [column][KV head][entry]: attention that each token received in its own document.
+/// State column of infllm, [column][KV head][entry]: attention that each token received in its own document.
 cache::KeepPlan received(const Joint& joint, int layer) {
   cache::KeepPlan plan;
   auto& heads = plan.state.emplace_back(as_size(joint.hparams().layer(layer).n_head_kv));
@@ -40,8 +40,9 @@ Steps run_multi_infllm(const AskContext& context) {
 
 }  // namespace
 
-/// InfLLM over the stored caches one after the other: representatives by the attention within each document; the first
-/// document's head is initial, the last one's tail local. Needs a budget: entries that a query reads.
+/// InfLLM over the concatenated caches: representatives are chosen by the attention within each document. The first
+/// document's head is initial, and the last document's tail is local. Needs a budget: the number of entries that a
+/// query reads.
 AskMethod multi_infllm() {
   return {.name = "multi-infllm",
           .summary = "the stored caches one after the other; each query reads the most relevant blocks",

@@ -9,7 +9,7 @@ namespace winnow::documents::methods {
 
 namespace {
 
-/// The joint sequence; BOS of every document, or of the first alone.
+/// Tokens of the joint sequence, with the BOS of every document or of the first one only.
 std::vector<Token> joint_tokens(const AskContext& context) {
   auto all = context.joint.token_ids();
   if (context.options.text("bos") == "each") return all;
@@ -42,7 +42,7 @@ Steps run_recompute(const AskContext& context) {
 
 }  // namespace
 
-/// One joint prefill: what the others are held against. Reads tokens, no stored keys and values.
+/// One joint prefill: the reference for the other methods. Reads tokens, and no stored keys and values.
 ///   bos  once: at the very beginning; each: wherever a document has its own, as the other methods see it
 AskMethod recompute() {
   return {.name = "recompute",

@@ -29,7 +29,7 @@ Steps run_reuse(const AskContext& context) {
 
 }  // namespace
 
-/// The stored caches one after the other, as they are: no document has seen another one.
+/// The concatenated caches, unchanged: no document has seen another one.
 ///   positions  shifted: keys move with their document; raw: all stay rotated as from position 0, and so lie on top of
 ///   each other
 AskMethod reuse() {

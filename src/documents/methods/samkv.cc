@@ -11,7 +11,7 @@ namespace winnow::documents::methods {
 
 namespace {
 
-/// What is done in one layer.
+/// Kept and recomputed tokens of one layer.
 struct LayerChoice {
   TokenRanges kept;
   std::vector<std::int32_t> recomputed;  ///< joint positions
@@ -47,7 +47,7 @@ class SamKv {
 
   MiddleBlocks no_blocks() const { return {as_size(layers()), std::vector<std::vector<int>>(as_size(joint_.count()))}; }
 
-  /// Reads the question over the initial and local blocks: its mean query in each layer.
+  /// Computes the question's mean query in each layer by reading it over the initial and local blocks.
   Steps read_mean_queries(std::vector<std::vector<double>>& out) {
     const StageTimer timer(context_.asked, "question");
     const auto edges = joint_.edges();
@@ -92,7 +92,7 @@ class SamKv {
     }
   }
 
-  /// Initial, kept middle and local blocks.
+  /// The initial, kept middle and local blocks of a document.
   std::vector<int> blocks_of(int document, std::span<const int> middle) const {
     const auto layout = joint_.layout(document);
     std::vector<int> out = {0};
@@ -130,7 +130,7 @@ class SamKv {
     }
   }
 
-  /// For each token the last layer that recomputes it, or -1.
+  /// [token]: the last layer that recomputes it, or -1.
   std::vector<int> tops() const {
     std::vector<int> out(as_size(joint_.tokens()), -1);
     for (int layer = 0; layer < layers(); ++layer) {
@@ -139,7 +139,7 @@ class SamKv {
     return out;
   }
 
-  /// Those of the recomputed tokens whose stored keys and values live on in part.
+  /// The recomputed tokens whose new and stored keys and values are fused.
   std::vector<std::int32_t> fused(std::span<const std::int32_t> recomputed) const {
     std::vector<std::int32_t> out;
     if (option("update") == "overwrite") return out;
@@ -189,20 +189,19 @@ Steps run_samkv(const AskContext& context) {
 
 }  // namespace
 
-/// SamKV (Cao et al., 2025, "Sparse Attention across Multiple-context KV Cache"): keeps the first and the last two
-/// blocks of each document and those between that the question wants, chosen in each layer; recomputes the tokens at
-/// the edges and unusually persistent ones within the sparse cache, so that the documents see each other; then reads
-/// the question again.
+/// SamKV (Cao et al., 2025, "Sparse Attention across Multiple-context KV Cache"): keeps the first block and the last
+/// two blocks of each document, and the middle blocks that the question needs, chosen in each layer. Recomputes edge
+/// tokens and outliers within the sparse cache, so that the documents see each other. Then reads the question again.
 ///   select       off: initial and local blocks alone
 ///   personalize  whether other documents' local queries join the question's when a document's blocks are ranked
-///   deciding     last layers that decide how many blocks are offered; paper: the share that its models have
+///   deciding     last layers that decide how many blocks are offered; paper: the share in the paper's models
 ///   score        how blocks of different documents are compared: by the cosine, or by inner products, normalised over
 ///                the blocks that each document offers
 ///   recompute    off: stored entries stay as they are
 ///   anchor       whether an outlier is recomputed alone or with its block
 ///   sigma        deviations below the mean from which an exponent is an outlier
-///   update       what becomes of recomputed entries
-///   fresh        with fusion: first tokens of each later document that are overwritten; the paper has none
+///   update       how recomputed entries are stored
+///   fresh        with fusion: first tokens of each later document that are overwritten; none in the paper
 AskMethod samkv() {
   using policy::Option;
   const auto on_off = [](const char* name, const char* effect) {
