@@ -1,4 +1,4 @@
-// An answer in the conversation as it grows: what is thought, and what is said.
+// An answer in the conversation while it is streamed: reasoning and text.
 
 /** Scrolls to the end, unless the reader has scrolled back. */
 function follow(wasAtEnd) {
@@ -11,15 +11,15 @@ function isAtEnd() {
   return log.scrollHeight - log.scrollTop - log.clientHeight < 40;
 }
 
-/** Shows an answer as it grows, now and then: a fast model says more than a page can draw. Blocks that are complete
- *  are drawn once. */
+/** Shows a growing answer, with pauses: a fast model writes more than a page can draw. Complete blocks are drawn
+ *  once. */
 class Growing {
   constructor(element) {
     this.element = element;
     this.timer = null;
     this.open = []; // nodes that may still change
   }
-  /** Draws all of `text` anew, as Markdown or as it is. */
+  /** Redraws all of `text`, as Markdown or as plain text. */
   draw(text) {
     this.text = text;
     this.drawn = 0; // the length of what is settled
@@ -47,7 +47,7 @@ class Growing {
 
 const isMarkdown = () => byId("markdown").checked;
 
-/** An answer in its place, drawn anew when the reader wants to see it otherwise. */
+/** A shown answer, redrawn when the reader switches between Markdown and plain text. */
 function showAnswer(said, text) {
   const shown = new Growing(said);
   shown.draw(text);
@@ -55,7 +55,7 @@ function showAnswer(said, text) {
   return shown;
 }
 
-/** What a model thinks before it answers: open while it comes, folded in the end. */
+/** A model's reasoning: open while it is streamed, folded at its end. */
 class Thoughts {
   constructor(said) {
     this.said = said;

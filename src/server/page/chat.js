@@ -1,4 +1,4 @@
-// The conversation: messages go to /v1/chat/completions, the answer comes as a stream.
+// The conversation: messages go to /v1/chat/completions, answers are streams.
 
 const chat = {
   turns: [], // { text, message, answer }, as they are kept
@@ -24,13 +24,13 @@ function fillOptions(props) {
   describeMethod();
 }
 
-/** A spec as the page names it: `auto` where it is what that stands for, since such a spec is long. */
+/** A spec as the page shows it: `auto` for the long specs that it stands for. */
 function labelOf(spec) {
   const auto = [...chat.methods.values()].find((method) => Object.values(method.specs ?? {}).includes(spec));
   return auto?.name ?? spec;
 }
 
-/** Tells of a method what its name does not: for `auto`, the spec that it stands for with the chosen protocol. */
+/** A note about a method: for `auto`, the spec that it stands for with the chosen protocol. */
 function describeMethod() {
   const method = chat.methods.get(byId("method").value);
   const spec = method?.specs?.[byId("protocol").value];
@@ -53,12 +53,12 @@ function contentOf(text, message) {
   return [{ type: "text", text: `${text}\n` }, { type: "text", text: message }];
 }
 
-/** An answer as a part of the conversation; the model's template says whether its thoughts are, too. */
+/** An answer as a message of the conversation; its reasoning is included if the model's template uses it. */
 function messageOf({ thoughts, text }) {
   return { role: "assistant", content: text, ...(thoughts && { reasoning_content: thoughts }) };
 }
 
-/** The conversation as the server reads it, up to a new message. */
+/** The conversation in the API's format, up to a new message. */
 function messagesWith(turn) {
   const system = byId("system").value.trim();
   const messages = system ? [{ role: "system", content: system }] : [];
@@ -83,7 +83,7 @@ function addArticle(kind, title) {
   return { article, said };
 }
 
-/** What the user sends; a long text stands there folded. */
+/** The user's message; a long text is folded. */
 function showMessage(text, message) {
   const { said } = addArticle("user", "You");
   if (text)
@@ -95,7 +95,7 @@ function figure(name, value) {
   return make("div", {}, make("dt", {}, name), make("dd", {}, value));
 }
 
-/** The method as it was asked for: `auto` stands for a long spec, which its title tells. */
+/** The requested method; if it is `auto`, its title has the spec. */
 function cacheFigure({ winnow, kv }) {
   const figures = figure("Cache", spelled(kv === "auto" ? kv : winnow.spec, winnow.budget));
   if (kv === "auto") figures.title = winnow.spec;
@@ -127,7 +127,7 @@ function addFigures(article, answer) {
   rememberId(answer.id);
 }
 
-/** Reads the stream; thoughts go to `thoughts`, what is said to `shown`, and all to `answer`. */
+/** Reads the stream: reasoning goes to `thoughts`, text to `shown`, and both to `answer`. */
 async function readAnswer(reply, thoughts, shown, answer) {
   for await (const event of eventsOf(reply)) {
     const delta = event.choices[0]?.delta;

@@ -1,4 +1,4 @@
-// What all parts of the page use. Texts of users and models become nodes by textContent only.
+// Functions for all parts of the page. Texts of users and models become nodes by textContent only.
 
 const byId = (id) => document.getElementById(id);
 
@@ -22,7 +22,7 @@ function bytes(value) {
 
 const spelled = (spec, budget) => (budget ? `${spec} @ ${budget}` : spec);
 
-/** What the server says in one sentence when it refuses. */
+/** An error of the server, in one sentence. */
 class Refusal extends Error {
   constructor(status, message) {
     super(message);
@@ -37,7 +37,7 @@ async function refusalOf(reply) {
   return new Refusal(reply.status, body?.error?.message ?? `the server answers ${reply.status}`);
 }
 
-/** Asks the server, and throws a Refusal unless it agrees. */
+/** Sends a request to the server, and throws a Refusal if it fails. */
 async function ask(path, options = {}) {
   const headers = { ...options.headers };
   const key = sessionStorage.getItem(KEY);
@@ -49,7 +49,7 @@ async function ask(path, options = {}) {
 
 const askJson = async (path) => (await ask(path)).json();
 
-/** The server's events, one JSON value after the other. */
+/** The server's events, as JSON values. */
 async function* eventsOf(reply) {
   const reader = reply.body.pipeThrough(new TextDecoderStream()).getReader();
   let held = "";

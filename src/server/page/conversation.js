@@ -1,5 +1,5 @@
-// The conversation and the choices of the form, kept over a reload of the page. They are in sessionStorage, as the key
-// is: gone with the tab, and seen by no other one.
+// Keeps the conversation and the form's choices when the page is reloaded. They are in sessionStorage, like the key:
+// they are gone with the tab, and other tabs cannot read them.
 
 const CONVERSATION = "winnow-conversation";
 const CHOICES = "winnow-choices";
@@ -13,7 +13,7 @@ function kept(name) {
   }
 }
 
-/** Keeps the conversation; one that is larger than the browser allows is not kept at all, and the page says so. */
+/** Saves the conversation. If it is larger than the browser allows, it is not saved at all, and the page says so. */
 function keepConversation() {
   try {
     sessionStorage.setItem(CONVERSATION, JSON.stringify(chat.turns));
@@ -40,7 +40,7 @@ function keepChoices() {
   sessionStorage.setItem(CHOICES, JSON.stringify(Object.fromEntries(CHOSEN.map((id) => [id, byId(id).value]))));
 }
 
-/** Puts back what was chosen, where it still can be. */
+/** Restores the choices that are still possible. */
 function restoreChoices() {
   const choices = kept(CHOICES) ?? {};
   for (const id of CHOSEN) {

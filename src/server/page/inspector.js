@@ -1,4 +1,4 @@
-// The inspector: which positions of a prompt the KV heads have kept, over its text.
+// The inspector: the positions of a prompt that KV heads have kept, shown in its text.
 
 const PASSAGE = 16; // tokens
 const PASSAGES = 10;
@@ -7,7 +7,7 @@ const ALL = "all";
 
 const inspector = { kept: null, asked: 0 };
 
-/** The heads that are chosen: [{layer, head, runs}]. */
+/** The chosen heads: [{layer, head, runs}]. */
 function chosenHeads(kept) {
   const wanted = (id, index) => byId(id).value === ALL || Number(byId(id).value) === index;
   return kept.layers.flatMap((heads, layer) =>
@@ -19,7 +19,7 @@ function chosenHeads(kept) {
 
 const entriesOf = (runs) => runs.reduce((sum, [first, last]) => sum + last - first + 1, 0);
 
-/** [position] How many of the heads keep it. */
+/** The number of heads that keep each position. */
 function keepersOf(heads, length) {
   const steps = new Int32Array(length + 1);
   for (const { runs } of heads) {
@@ -32,7 +32,7 @@ function keepersOf(heads, length) {
   return steps.subarray(0, length);
 }
 
-/** The passages whose tokens most heads keep, the best first. No two overlap. */
+/** The passages that most heads keep, in descending order, without overlaps. */
 function bestPassages(keepers, heads) {
   const length = Math.min(PASSAGE, keepers.length);
   const sums = [0];
@@ -49,7 +49,7 @@ function bestPassages(keepers, heads) {
   return out;
 }
 
-/** Writes the prompt with what is kept of it; tokens that look the same share an element. */
+/** Shows the prompt and its kept positions. Neighbouring tokens that look the same share an element. */
 function writeText(kept, keepers, heads, passages) {
   const passageAt = new Map();
   passages.forEach((passage, index) => {
@@ -91,7 +91,7 @@ function listPassages(kept, passages) {
   );
 }
 
-/** A row for each head; those that are not chosen are pale. */
+/** A row for each head; those not chosen are pale. */
 function drawMap() {
   const { kept } = inspector;
   const canvas = byId("map");
@@ -114,7 +114,7 @@ function drawMap() {
   });
 }
 
-/** [pixel] The share of its positions that a head keeps. */
+/** The share of each pixel's positions that a head keeps. */
 function densities(runs, length, width) {
   const out = new Float32Array(width);
   const perPixel = length / width;
@@ -170,7 +170,7 @@ function showNothingKept(sentence) {
   byId("kept-empty").hidden = false;
 }
 
-/** Shows a request, and moves the focus if it is given a place. Busy until the answer to the latest call is there. */
+/** Shows a request, and moves the focus if a place is given. Busy until the latest call has its reply. */
 async function inspect(id, focused) {
   byId("kept-id").value = id;
   const asked = ++inspector.asked;
@@ -190,7 +190,7 @@ async function inspect(id, focused) {
   }
 }
 
-/** A request of this page, that the field may offer. */
+/** A request of this page, which the field can suggest. */
 function rememberId(id) {
   byId("kept-ids").prepend(make("option", { value: id }));
 }

@@ -1,5 +1,5 @@
-// Markdown as nodes: what models write most. Text becomes text nodes only, and nothing is ever parsed as HTML. Each
-// line and character is looked at a bounded number of times, and nesting is bounded, whatever a model writes.
+// Converts the parts of Markdown that models use most to nodes. Text becomes text nodes only; nothing is parsed as
+// HTML. Each line and character is read a bounded number of times, and nesting is bounded, whatever a model writes.
 
 const DEEPEST = 8; // lists and quotations in each other
 
@@ -25,7 +25,7 @@ function blocksOf(lines, depth) {
   return out;
 }
 
-/** The block that begins with line `i`, and the line after it. A blank line is no block. */
+/** The block that begins with line `i`, and the index of the line after it. A blank line is not a block. */
 function blockAt(lines, i, depth) {
   const line = lines[i];
   if (!line.trim()) return [null, i + 1];
@@ -55,7 +55,7 @@ function quoteAt(lines, i, depth) {
   return [make("blockquote", {}, ...blocksOf(inner, depth + 1)), end];
 }
 
-/** A list: its items are of one kind, and what is indented belongs to the item before. */
+/** A list: all items are of one kind, and indented lines belong to the previous item. */
 function listAt(lines, i, depth) {
   const [, indent, mark] = ITEM.exec(lines[i]);
   const isNumbered = /\d/.test(mark);
@@ -72,13 +72,13 @@ function listAt(lines, i, depth) {
 
 const indentOf = (line) => line.length - line.trimStart().length;
 
-/** True if line `i` goes on with an item that is indented by `indent`: it is indented more, or blank before such a line. */
+/** True if line `i` continues an item with indentation `indent`: it is indented more, or blank before such a line. */
 function belongsTo(lines, i, indent) {
   if (lines[i].trim()) return indentOf(lines[i]) > indent;
   return i + 1 < lines.length && lines[i + 1].trim() !== "" && indentOf(lines[i + 1]) > indent;
 }
 
-/** An item of one paragraph stands without one. */
+/** An item with a single paragraph has no element for it. */
 function listItem(lines, depth) {
   const blocks = blocksOf(lines, depth + 1);
   return blocks[0]?.tagName === "P" ? [...blocks[0].childNodes, ...blocks.slice(1)] : blocks;
@@ -113,8 +113,8 @@ function beginsBlock(lines, i) {
   return line.includes("|") && TABLE_RULE.test(lines[i + 1] ?? "");
 }
 
-/** Marks within a line, the one that begins first; of those that begin at one place the first. What it finds is
- *  bounded, so that a mark without its end costs no more than that. */
+/** Marks within a line: the one that begins first, or the first listed of those that begin together. Their length is
+ *  bounded, which limits the cost of a mark without an end. */
 const MARK = new RegExp(
   [
     /\\(?<escaped>[!-/:-@[-`{-~])/,
@@ -157,8 +157,8 @@ function markedNode(found) {
 
 const link = (href, text) => make("a", { href, rel: "noopener noreferrer", target: "_blank" }, text);
 
-/** The length of the beginning of `text` whose blocks no later text changes: up to a blank line before a line that
- *  begins a block of its own. */
+/** The length of the beginning of `text` whose blocks later text cannot change: up to a blank line before a line that
+ *  begins a new block. */
 function settledLength(text) {
   let settled = 0;
   let at = 0;

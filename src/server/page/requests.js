@@ -1,4 +1,4 @@
-// The requests that run or wait, asked for again and again while somebody looks.
+// The running and waiting requests, polled while they are shown.
 
 const POLL = 1000; // milliseconds
 const requests = { memory: null };
@@ -38,7 +38,7 @@ function showRequests(slots) {
   byId("memory-meter").value = promised / requests.memory;
 }
 
-/** Asks for them, and shows them as they are now. */
+/** Fetches and shows the current requests. */
 async function refresh() {
   try {
     showRequests(await askJson("/slots"));

@@ -1,4 +1,4 @@
-/** Asks the server what it is, and fills what depends on that. */
+/** Fetches the server's properties, and fills the elements that depend on them. */
 async function greet() {
   try {
     const props = await askJson("/props");
