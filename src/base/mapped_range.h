@@ -6,8 +6,8 @@
 
 namespace winnow {
 
-/// Says of which file a stretch of memory is a map, while it lives. A file that is cut while it is mapped ends the
-/// process with SIGBUS at the next read of what is gone; whoever handles that signal can then say which file it was.
+/// Registers a range of memory as a map of a file during its lifetime. If a mapped file is truncated, the next read
+/// beyond its end causes SIGBUS; a handler of that signal can then name the file.
 class MappedRange {
  public:
   /// Records nothing beyond 64 ranges.

@@ -13,8 +13,8 @@ std::size_t whole_characters(std::string_view text);
 /// Bytes of an incomplete character at the end of a text.
 std::size_t unfinished_character(std::string_view text);
 
-/// The same text, with U+FFFD for each beginning of a character that does not go on, and for each byte that begins
-/// none: Unicode's recommended practice, and what JSON libraries do.
+/// Replaces each incomplete character, and each byte that begins none, by U+FFFD, as Unicode recommends and JSON
+/// libraries do.
 std::string as_utf8(std::string_view text);
 
 }  // namespace winnow

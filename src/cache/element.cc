@@ -20,14 +20,13 @@ ggml_type ggml_type_of(ElementType type) {
   return kTypes.at(static_cast<std::size_t>(type));
 }
 
-/// Values of a row as stored: whole blocks.
+/// Number of values in a stored row: whole blocks.
 std::size_t padded(ElementType type, int dim) {
   const auto block = as_size(ggml_blck_size(ggml_type_of(type)));
   return (as_size(dim) + block - 1) / block * block;
 }
 
-/// The conversions of the CPU backend round as the plain ones of ggml do, by vectors; on some machines they need a
-/// table.
+/// The CPU backend's vectorised conversions round like ggml's plain ones; on some machines they need a table.
 void prepare_conversions() {
   static const bool kReady = [] {
     ggml_cpu_init();

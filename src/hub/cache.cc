@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// `models--USER--REPO`.
+/// `models--USER--REPO`
 std::string folder_name(const std::string& repository) {
   auto out = "models--" + repository;
   return out.replace(out.find('/'), 1, "--");
@@ -44,7 +44,7 @@ hf_cache::hf_files files_in(const fs::path& version) {
   return out;
 }
 
-/// The version that the cache names for a repository, as llama.cpp has it; empty: none.
+/// Folder of the version that was requested last, as llama.cpp finds it; empty: none.
 fs::path last_asked_for(const std::string& repository) {
   try {
     const auto files = hf_cache::get_cached_files(repository);

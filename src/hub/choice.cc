@@ -22,14 +22,14 @@ std::string in_lower_case(std::string_view text) {
   return out;
 }
 
-/// A GGUF file's name, without `.gguf` and without the number of a part.
+/// Name of a GGUF file, without `.gguf` and the number of a part.
 struct GgufName {
   std::string_view stem;
   int part = 1;
   int parts = 1;
 };
 
-/// The five digits that `text` begins with.
+/// Parses the first five characters as digits.
 std::optional<int> five_digits(std::string_view text) {
   int out = 0;
   const char* const end = text.data() + 5;
@@ -37,7 +37,7 @@ std::optional<int> five_digits(std::string_view text) {
   return out;
 }
 
-/// `path` ends with `.gguf`.
+/// REQUIRES: `path` ends with `.gguf`.
 GgufName gguf_name(std::string_view path) {
   constexpr std::string_view kNumbers = "-00001-of-00002";
   const auto stem = path.substr(0, path.size() - kEnding.size());
@@ -50,7 +50,7 @@ GgufName gguf_name(std::string_view path) {
   return {stem.substr(0, stem.size() - kNumbers.size()), *part, *parts};
 }
 
-/// Not what goes with a model, such as the part that reads images.
+/// False for files that accompany a model, such as its vision part.
 bool is_model(std::string_view path) {
   if (!path.ends_with(kEnding)) return false;
   const auto name = path.substr(path.rfind('/') + 1);
@@ -71,7 +71,7 @@ bool has_quant(std::string_view path, const std::string& quant) {
   return text.find(wanted + ".") != std::string::npos || text.find(wanted + "-") != std::string::npos;
 }
 
-/// The parts of the model that a path begins.
+/// All parts of the model whose first part is `first`.
 Choice with_parts(const hf_cache::hf_files& files, const hf_cache::hf_file& first) {
   const auto name = gguf_name(first.path);
   if (name.parts <= 1) return {{first}};

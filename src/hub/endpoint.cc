@@ -27,9 +27,9 @@ constexpr long kForbidden = 403;
 constexpr long kNotFound = 404;
 constexpr long kPatience = 20;                  // seconds
 constexpr long kLargestAnswer = 16L << 20U;     // bytes
-constexpr std::uintmax_t kSmallestFile = 4096;  // bytes that the note of a list takes on most file systems
+constexpr std::uintmax_t kSmallestFile = 4096;  // bytes that a file list takes on most file systems
 
-/// An address that ends with a slash, without that and without what logs in.
+/// Removes the final slash and the credentials of an address.
 std::string without_password(std::string address) {
   address.pop_back();
   const auto scheme = address.find("://");
@@ -39,7 +39,7 @@ std::string without_password(std::string address) {
   return address;
 }
 
-/// Whether llama.cpp sends this token when it asks for a list.
+/// True if llama.cpp sends this token when it requests a list.
 bool is_sent(std::string_view token) {
   constexpr std::string_view kBegin = "hf_";
   return token.size() >= 37 && token.size() <= 256 && token.starts_with(kBegin) &&
@@ -47,7 +47,7 @@ bool is_sent(std::string_view token) {
                              [](unsigned char c) { return c < 0x80 && std::isalnum(c) != 0; });
 }
 
-/// Repositories that are not there are refused like those that are private.
+/// Hubs answer alike for missing and for private repositories.
 std::string refused_without_token(const std::string& repository) {
   return fmt::format("{} does not show {}: there is none, or it is private or gated and needs a token in HF_TOKEN",
                      endpoint(), repository);

@@ -5,16 +5,16 @@
 
 namespace winnow::hub {
 
-/// The address of the hub as it may be shown, without a password. Throws UsageError for one that is no address.
+/// Address of the hub for messages, without a password. Throws UsageError if it is not an address.
 std::string endpoint();
 
-/// HF_TOKEN; empty: there is none.
+/// HF_TOKEN; empty: none.
 std::string token();
 
-/// Why the hub did not give the list of a repository's files, as a sentence. Asks it again.
+/// Reason why the hub did not list a repository's files, as a sentence. Repeats the request.
 std::string why_not_listed(const std::string& repository);
 
-/// The sentence for a status with which the hub refuses a repository or one of its files.
+/// Message for the status with which the hub refuses a repository or a file.
 std::string refusal(const std::string& repository, long status);
 
 }  // namespace winnow::hub

@@ -29,19 +29,19 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kMostNamed = 40;  // quants in a sentence
+constexpr std::size_t kMostNamed = 40;  // quants in a message
 
-/// Where llama.cpp keeps the bytes of a download that has not ended.
+/// File of an unfinished download of llama.cpp.
 std::string unfinished(const std::string& path) { return path + ".downloadInProgress"; }
 
-/// 0: there is none.
+/// Size of a file; 0 if there is none.
 std::size_t bytes_of(const std::string& path) {
   std::error_code error;
   const auto out = fs::file_size(path, error);
   return error ? 0 : out;
 }
 
-/// The bytes that are free where a file goes.
+/// Free bytes on the file system of a path.
 std::size_t free_at(const std::string& path) {
   std::error_code error;
   const auto space = fs::space(fs::path(path).parent_path(), error);
@@ -53,14 +53,14 @@ std::string disk_is_full(const std::string& path, std::size_t missing) {
                      format_bytes(missing), path, format_bytes(free_at(path)));
 }
 
-/// The report of llama.cpp on one download.
+/// Receives llama.cpp's reports on a download.
 class Watch : public common_download_callback {
  public:
   Watch(const hf_cache::hf_file& file, const FetchOptions& options) : file_(file), options_(options) {}
 
   void on_start(const common_download_progress& p) override {
     const auto part = unfinished(file_.local_path);
-    // llama.cpp would ask for bytes after the end of a download that lacks nothing but its name.
+    // For a download that is complete but not renamed, llama.cpp would request bytes beyond its end.
     if (p.total > 0 && bytes_of(part) > p.total) fs::remove(part);
     if (p.total > 0 && bytes_of(part) == p.total) fs::resize_file(part, p.total - 1);
     const auto missing = p.total - std::min(p.total, bytes_of(part));
@@ -85,7 +85,7 @@ class Watch : public common_download_callback {
   std::size_t total_ = 0;
 };
 
-/// Why a file did not come, whose download llama.cpp has given up.
+/// Reason why llama.cpp has given up the download of a file.
 std::string why_broken(const hf_cache::hf_file& file, int status, std::size_t total) {
   if (status > 0) return refusal(file.repo_id, status);
   const auto have = bytes_of(unfinished(file.local_path));
@@ -106,7 +106,7 @@ void download(const hf_cache::hf_file& file, const FetchOptions& options) {
   if (!fs::exists(file.local_path)) throw ModelError(why_broken(file, status, watch.total()));
 }
 
-/// Throws ModelError for a file of another checksum. `remedy` ends the sentence.
+/// Throws ModelError for a wrong checksum. `remedy` ends the message.
 void check(const hf_cache::hf_file& file, const FetchOptions& options, const char* remedy) {
   constexpr std::size_t kDigitsOfSha256 = 64;
   const auto kind = file.oid.size() == kDigitsOfSha256 ? Checksum::sha256 : Checksum::git_blob;
@@ -119,7 +119,7 @@ void check(const hf_cache::hf_file& file, const FetchOptions& options, const cha
                                found, file.oid, remedy));
 }
 
-/// Has a file of the list in the cache.
+/// Ensures that a listed file is in the cache.
 void fetch(const hf_cache::hf_file& file, const FetchOptions& options) {
   if (fs::exists(file.final_path)) return;
   if (file.oid.empty())
@@ -143,7 +143,7 @@ void fetch(const hf_cache::hf_file& file, const FetchOptions& options) {
   if (!fs::exists(file.final_path)) throw ModelError(fmt::format("cannot write {}", file.final_path));
 }
 
-/// The files of a model, of those that the hub lists.
+/// The files of a model among those that the hub lists.
 hf_cache::hf_files chosen(const HubName& name, const hf_cache::hf_files& listed) {
   auto choice = choose(listed, name.quant);
   if (choice.parts.empty()) {
@@ -160,7 +160,7 @@ hf_cache::hf_files chosen(const HubName& name, const hf_cache::hf_files& listed)
   return std::move(choice.parts);
 }
 
-/// The files of a model in the cache; none: it is not there.
+/// The files of a model in the cache; empty if it is not there.
 hf_cache::hf_files cached(const HubName& name) {
   for (const auto& version : versions_of(name.repository)) {
     auto choice = choose(version, name.quant);
@@ -172,7 +172,7 @@ hf_cache::hf_files cached(const HubName& name) {
 hf_cache::hf_files files_of(const HubName& name, bool offline) {
   std::string why = "without a network nothing is downloaded";
   if (!offline) {
-    static_cast<void>(endpoint());  // is an address
+    static_cast<void>(endpoint());  // throws unless it is an address
     const auto listed = hf_cache::get_repo_files(name.repository, token());
     if (!listed.empty()) return chosen(name, listed);
     why = why_not_listed(name.repository);
@@ -188,7 +188,7 @@ hf_cache::hf_files files_of(const HubName& name, bool offline) {
 }  // namespace
 
 std::string fetch(const std::string& name, const FetchOptions& options) {
-  common_log_set_verbosity_thold(-1);  // what llama.cpp logs of errors says the sentence of the exception
+  common_log_set_verbosity_thold(-1);  // exceptions have the errors that llama.cpp would log
   const auto files = files_of(HubName::parse(name), options.offline);
   try {
     for (const auto& file : files) fetch(file, options);

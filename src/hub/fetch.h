@@ -7,26 +7,25 @@
 
 namespace winnow::hub {
 
-/// How far the download of a file is.
+/// Progress of a download.
 struct Progress {
-  std::string file;       ///< its path in the repository
-  std::size_t bytes = 0;  ///< that are there, those of an earlier try included; as many as `total`: it is checked
+  std::string file;       ///< path in the repository
+  std::size_t bytes = 0;  ///< downloaded, including earlier tries; if equal to `total`, the file is being checked
   std::size_t total = 0;  ///< 0: not known yet
 };
 
 struct FetchOptions {
-  bool offline = false;  ///< uses no network, only what is in the cache
-  /// Called as a download goes on. An exception ends the download, and the next call goes on from there.
+  bool offline = false;  ///< uses only the cache
+  /// Called during a download. An exception stops the download, and the next call continues it.
   std::function<void(const Progress&)> on_progress = [](const Progress&) {};
 };
 
-/// Path of the model that `name`, USER/REPO[:QUANT], means in the hub's cache; of the first part, if it has several.
-/// Downloads a file that is not there; each gets its name in the cache when its checksum is right. Without a
-/// network, the model in the cache is used, with a warning. Without a quant it is llama.cpp's choice: Q4_K_M, else
-/// Q8_0, else the first. The environment names the hub (MODEL_ENDPOINT or HF_ENDPOINT), its cache (HF_HUB_CACHE,
-/// HF_HOME and others, as llama.cpp has them) and a token (HF_TOKEN).
-/// Throws UsageError for a name or an address that is none, ModelError for what cannot be had, and what `on_progress`
-/// throws.
+/// Path in the hub's cache of the model `name`, USER/REPO[:QUANT]; of its first part if it has several. Downloads
+/// missing files; each gets its name in the cache after its checksum was verified. Without a network, uses the model in
+/// the cache, with a warning. Without a quant, chooses like llama.cpp: Q4_K_M, else Q8_0, else the first. The
+/// environment sets the hub (MODEL_ENDPOINT or HF_ENDPOINT), its cache (HF_HUB_CACHE, HF_HOME and others, as in
+/// llama.cpp) and a token (HF_TOKEN). Throws UsageError for an invalid name or address, ModelError for a model that
+/// cannot be fetched, and what `on_progress` throws.
 std::string fetch(const std::string& name, const FetchOptions& options);
 
 }  // namespace winnow::hub

@@ -14,9 +14,9 @@ namespace winnow::hub {
 namespace {
 
 constexpr std::string_view kLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_";
-constexpr std::size_t kLongestRepository = 256;  // bytes, as llama.cpp has it
+constexpr std::size_t kLongestRepository = 256;  // bytes, as in llama.cpp
 
-/// Letters, with single dots and dashes between them.
+/// True for letters with single dots and dashes between them.
 bool is_word(std::string_view text) {
   bool after_letter = false;
   for (const char c : text) {

@@ -8,9 +8,9 @@ namespace winnow::hub {
 /// A model on a hub.
 struct HubName {
   std::string repository;  ///< USER/REPO
-  std::string quant;       ///< such as Q4_K_M, in any case; empty: none is asked for
+  std::string quant;       ///< such as Q4_K_M, in any case; empty: not specified
 
-  /// Throws UsageError for a text that is not USER/REPO[:QUANT].
+  /// Throws UsageError unless the text is USER/REPO[:QUANT].
   static HubName parse(const std::string& text);
 };
 

@@ -18,7 +18,7 @@ namespace winnow::hub {
 
 namespace {
 
-constexpr mode_t kForAll = 0666;  // less the umask
+constexpr mode_t kForAll = 0666;  // before the umask
 constexpr std::chrono::milliseconds kBetweenTries{100};
 
 int open_lock(const std::string& path) {
@@ -35,7 +35,7 @@ int open_lock(const std::string& path) {
 
 Lock::Lock(const std::string& path, const std::function<void()>& on_wait) : fd_(open_lock(path)) {
   try {
-    // On a file system without locks nobody is waited for: what is downloaded is checked.
+    // Without file locks there is no waiting: downloads are verified anyway.
     while (flock(fd_, LOCK_EX | LOCK_NB) != 0 && (errno == EWOULDBLOCK || errno == EINTR)) {
       on_wait();
       std::this_thread::sleep_for(kBetweenTries);

@@ -105,7 +105,7 @@ constexpr Architecture kArchitectures[] = {
 };
 // clang-format on
 
-/// GGUF files that are no language model, by their general.architecture or general.type.
+/// GGUF files that are not language models, by their general.architecture or general.type.
 constexpr std::pair<std::string_view, std::string_view> kOtherFiles[] = {
     {"clip", "a projector of images or sound (clip, mmproj), which belongs to one"},
     {"mmproj", "a projector of images or sound (mmproj), which belongs to one"},

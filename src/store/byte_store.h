@@ -14,93 +14,92 @@
 
 #include "base/byte_stream.h"
 
-/// What all stores have in common: small *records* that are changed together in one step, and large *values*. A value
-/// is written once under a key of its own and never changed.
+/// Interface of all stores. They have small *records*, which are changed together in one step, and large *values*, each
+/// of which is written once under a new key and never changed.
 namespace winnow::store {
 
 using Bytes = std::vector<std::byte>;
 using Records = std::map<std::string, Bytes>;
 
-/// Bytes [begin, end) of a value; what lies beyond its end is cut.
+/// Bytes [begin, end) of a value, clipped to its end.
 struct ByteRange {
   std::size_t begin = 0;
   std::size_t end = 0;
 };
 inline constexpr ByteRange kWhole{0, SIZE_MAX};
 
-/// The length of a range in a value of `size` bytes.
+/// Length of a range in a value of `size` bytes.
 inline std::size_t length_in(const ByteRange& range, std::size_t size) {
   const std::size_t begin = std::min(range.begin, size);
   return std::max(begin, std::min(range.end, size)) - begin;
 }
 
-/// The bytes of a range.
+/// Bytes of a range.
 inline std::span<const std::byte> part_of(std::span<const std::byte> value, const ByteRange& range) {
   return value.subspan(std::min(range.begin, value.size()), length_in(range, value.size()));
 }
 
-/// Parts of a value. They stay where they are, whatever happens to the store, while `hold` lives.
+/// Parts of a value. They stay valid while `hold` lives, whatever happens to the store.
 struct Lease {
   std::size_t size = 0;  ///< of the whole value
   std::vector<std::span<const std::byte>> parts;
   std::shared_ptr<const void> hold;
-  bool is_copy = false;  ///< fetched for this lease: another one may find other bytes
+  bool is_copy = false;  ///< copied for this lease: another lease may get other bytes
 };
 
-/// One step that changes a store. It reads its own changes, else the state before the step.
+/// An atomic change of a store. Reads its own changes, otherwise the state before it.
 class Change {
  public:
   virtual ~Change() = default;
   virtual std::optional<Bytes> record(const std::string& key) = 0;
-  /// Those whose keys begin with `prefix`.
+  /// The records whose keys begin with `prefix`.
   virtual Records records(const std::string& prefix) = 0;
   virtual void put_record(const std::string& key, std::span<const std::byte> bytes) = 0;
   virtual void erase_record(const std::string& key) = 0;
-  /// fill(sink) writes exactly `size` bytes. REQUIRES: a key that was never used and has an even length, so that
-  /// numbers in the value are aligned where it is read in place.
+  /// fill(sink) writes exactly `size` bytes. REQUIRES: an unused key of even length, so that numbers in the value are
+  /// aligned when it is read in place.
   virtual void add_value(const std::string& key, std::size_t size, const std::function<void(ByteSink&)>& fill) = 0;
   virtual void erase_value(const std::string& key) = 0;
 };
 
-/// Thread-safe. All calls throw InputError when the store cannot be reached, read or written; the sentence has its
-/// name.
+/// Thread-safe. All calls throw InputError, with the store's name, if it cannot be reached, read or written.
 class ByteStore {
  public:
   virtual ~ByteStore() = default;
-  /// What messages call it.
+  /// Name of the store in messages.
   virtual const std::string& name() const = 0;
 
   virtual std::optional<Bytes> record(const std::string& key) const = 0;
-  /// Those whose keys begin with `prefix`, as they were at one moment.
+  /// A snapshot of the records whose keys begin with `prefix`.
   virtual Records records(const std::string& prefix) const = 0;
-  /// Looks for damage in the store's own structures, if it has any. The contents of records and values are for their
-  /// writer to check.
+  /// Checks the store's own structures for damage, if it has any. The contents of records and values are for their
+  /// writers to check.
   virtual void check() const {}
-  /// Parts of a value, in place where that is possible; nothing when there is no such value.
+  /// Parts of a value, in place if possible; empty if there is no such value.
   virtual std::optional<Lease> value(const std::string& key, std::span<const ByteRange> ranges) const = 0;
 
-  /// Runs `make` as one atomic step: others see all of its changes, or none when it throws or the process dies. Nobody
-  /// else changes anything meanwhile. `make` may be called again when another process was faster. When this returns,
-  /// the step is on the disk (of a shared store: as safe as its server keeps it).
+  /// Runs `make` as one atomic, exclusive change: others see all of it, or nothing if it throws or the process dies.
+  /// `make` may be called again if another process was faster. When this returns, the change is on disk (for a shared
+  /// store: as durable as its server makes it).
   virtual void change(const std::function<void(Change&)>& make) = 0;
 };
 
-/// A store that nobody else sees and that ends with the process.
+/// A private store in memory.
 std::unique_ptr<ByteStore> open_memory();
 
-/// Where a store is, and what is kept there.
+/// A store's location and a noun for its contents.
 struct Place {
   std::string where;                   ///< a folder, or the address of a Redis server (RedisAddress)
-  std::string contents = "documents";  ///< what messages call that
+  std::string contents = "documents";  ///< noun in messages
 };
 
-/// What to do where there is no store yet.
+/// What to do if there is no store yet.
 enum class Missing : std::uint8_t { is_created, is_an_error };
 
-/// A folder that cannot be written can still be read. Throws UsageError, InputError.
+/// Opens a store. A folder without write permission can still be read. Throws UsageError, InputError.
 std::unique_ptr<ByteStore> open(const Place& place, Missing missing);
 
-/// Where documents lie when nothing else is said: $XDG_DATA_HOME/winnow/documents.
+/// Default folder of documents: $XDG_DATA_HOME/winnow/documents.
 std::string default_folder();
 
 }  // namespace winnow::store

@@ -34,7 +34,7 @@ struct PageRun {
 enum class Kind : std::uint8_t { free, main, records, values };
 const std::map<std::string, Kind> kNames{{"records", Kind::records}, {"values", Kind::values}};
 
-/// Keys are between these; an empty one is no bound.
+/// Keys are in [least, below); an empty bound is none.
 struct Bounds {
   std::string least;
   std::string below;
@@ -45,7 +45,7 @@ struct Child {
   Bounds bounds;
 };
 
-/// Bytes that sort as the number does.
+/// Bytes of a number in an order that sorts like the number.
 std::string sortable(std::span<const std::byte> number) {
   std::string out(reinterpret_cast<const char*>(number.data()), number.size());
   std::reverse(out.begin(), out.end());
@@ -105,7 +105,7 @@ class StepCheck {
     seen_.entries += page.count();
   }
 
-  /// Of a branch page, whose first key LMDB never reads.
+  /// Children of a branch page, whose first key LMDB never reads.
   std::vector<Child> children(const Child& place, Kind kind) const {
     const Page page(file_, place.page, page_size_, kBranch);
     if (page.count() < 2) page.fail(fmt::format("has {} children", page.count()));
@@ -152,8 +152,8 @@ class StepCheck {
     trees_.emplace(name->second, tree);
   }
 
-  /// Checks data that lies outside of its leaf, in a run of pages. A run may be longer than its data, except for
-  /// values, which never change.
+  /// Checks data stored outside its leaf, in a run of pages. A run may be longer than its data, except for values,
+  /// which never change.
   PageRun check_run(const Page& page, std::span<const std::byte> where, std::size_t size, Kind kind) {
     std::uint64_t first = 0;
     std::memcpy(&first, where.data(), sizeof(first));
@@ -225,18 +225,18 @@ class StepCheck {
   Meta meta_;
   std::size_t page_size_;
   LmdbPages pages_;
-  Tree seen_{};                 ///< what the tree that is visited comes to
-  std::map<Kind, Tree> trees_;  ///< those of the main tree
-  std::uint64_t visited_ = 0;   ///< pages of trees
+  Tree seen_{};                 ///< totals of the current tree
+  std::map<Kind, Tree> trees_;  ///< subtrees of the main tree
+  std::uint64_t visited_ = 0;   ///< tree pages visited
   std::uint64_t newest_freed_ = 0;
-  std::vector<PageRun> runs_;  ///< used and free
+  std::vector<PageRun> runs_;  ///< used and free pages
 };
 
 constexpr int kMetaReads = 4;
 constexpr std::chrono::milliseconds kPause{5};
 
-/// Whether two steps are consecutive, or there is none yet. (When a meta page cannot be written as a whole, half of it
-/// lies over an older one and has that one's step.)
+/// True if two steps are consecutive, or there is none yet. (If writing a meta page is interrupted, half of it replaces
+/// an older one and has that one's step.)
 bool are_consecutive(std::uint64_t even, std::uint64_t odd) {
   return (even == 0 && odd == 0) || (even % 2 == 0 && odd % 2 == 1 && (odd == even + 1 || even == odd + 1));
 }
@@ -250,7 +250,7 @@ void check_lmdb_metas(const ByteSource& file) {
     const auto odd = read_meta(file, 1, page_size).step;
     if (are_consecutive(even, odd)) return;
     if (i == kMetaReads) fail(file, fmt::format("its last steps are {} and {}", even, odd));
-    std::this_thread::sleep_for(kPause);  // somebody may have made steps between the two
+    std::this_thread::sleep_for(kPause);  // other processes may have made steps in between
   }
 }
 

@@ -5,19 +5,20 @@
 
 #include "base/byte_stream.h"
 
-/// LMDB trusts every number in its file: a damaged one makes it read and write anywhere. So whatever LMDB will read is
-/// checked first, page by page, by code that stays within the file. The contents of records and values are not checked.
+/// LMDB trusts every number in its file: a damaged one makes it read and write anywhere. So everything that LMDB will
+/// read is first checked, LMDB page by LMDB page, by code that stays within the file. The contents of records and
+/// values are not checked.
 namespace winnow::store {
 
-/// Which pages are checked. Those where values begin are many, and nothing in them is used before a value is erased.
+/// Which LMDB pages are checked. Those at which values begin are many, and are not used before a value is erased.
 enum class LmdbPages : std::uint8_t { of_trees, of_values_too };
 
-/// The two pages by which LMDB opens a file. Throws InputError.
+/// Checks the two meta pages with which LMDB opens a file. Throws InputError.
 void check_lmdb_metas(const ByteSource& file);
 
 /// Checks everything that step `step` of the store consists of: its trees, its free pages, and that no page is used
-/// twice. False: a later step has overwritten that step's meta page. Throws InputError. REQUIRES: nobody writes to the
-/// step's pages. So it is while a transaction of LMDB reads that step, or is the next writer.
+/// twice. Returns false if a later step has overwritten that step's meta page. Throws InputError. REQUIRES: nobody
+/// writes to the step's pages, which holds while an LMDB transaction reads that step or is the next writer.
 bool check_lmdb_step(const ByteSource& file, std::uint64_t step, LmdbPages pages);
 
 }  // namespace winnow::store

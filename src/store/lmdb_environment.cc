@@ -27,27 +27,27 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kLargestMap = std::size_t{1} << 42U;  ///< address space, not memory; the file grows as it is used
+constexpr std::size_t kLargestMap = std::size_t{1} << 42U;  ///< address space, not memory; the file grows with use
 constexpr std::size_t kLeastMap = std::size_t{1} << 24U;
 constexpr unsigned kReaders = 1024;
 constexpr int kStepReads = 100;
 constexpr MDB_dbi kTables = 2;
 constexpr const char* kRecordsTable = "records";
 constexpr const char* kValuesTable = "values";
-constexpr mode_t kFileMode = 0600;  ///< what is kept is somebody's text
+constexpr mode_t kFileMode = 0600;  ///< the store has people's texts
 constexpr mode_t kFolderMode = 0700;
 
 /// LMDB's own files in the folder.
 std::string data_file(const std::string& folder) { return folder + "/data.mdb"; }
 std::string lock_file(const std::string& folder) { return folder + "/lock.mdb"; }
-/// The folder in it where that is made.
+/// Temporary folder in it, in which a new store is made.
 constexpr const char* kNew = "new.mdb";
 
 [[noreturn]] void refuse(const Place& place, const std::string& why) {
   throw StoreError(fmt::format("cannot keep {} in {}: {}", place.contents, place.where, why));
 }
 
-/// A folder and those above it, where they are not there.
+/// Creates a folder and its missing parents.
 void make_folder(const Place& place) {
   fs::path made;
   for (const auto& part : fs::path(place.where)) {
@@ -58,7 +58,7 @@ void make_folder(const Place& place) {
   }
 }
 
-/// While it lives nobody else makes a store in the folder.
+/// During its lifetime, no other process creates a store in the folder.
 class FolderLock {
  public:
   explicit FolderLock(const Place& place) : fd_(::open(place.where.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
@@ -71,8 +71,8 @@ class FolderLock {
   FolderLock& operator=(const FolderLock&) = delete;
   ~FolderLock() { close(fd_); }
 
-  /// Makes a rename in it last.
-  void sync() const { fsync(fd_); }  // not every file system can; the file itself is safe
+  /// Makes a rename in the folder durable.
+  void sync() const { fsync(fd_); }  // not supported by every file system; the file itself is safe
 
  private:
   int fd_;
@@ -89,7 +89,7 @@ void refuse_other_files(const Place& place) {
   }
 }
 
-/// An empty store, on the disk; what an LMDB call has returned.
+/// Creates an empty store on disk; returns LMDB's error code.
 int write_empty_store(const std::string& folder) {
   MDB_env* opened = nullptr;
   if (const int code = mdb_env_create(&opened); code != MDB_SUCCESS) return code;
@@ -108,17 +108,17 @@ int write_empty_store(const std::string& folder) {
   return code;
 }
 
-/// Makes a store where there is none, whole or not at all.
+/// Creates a store atomically, unless there is one.
 void make_store(const Place& place) {
   const std::string& folder = place.where;
   make_folder(place);
   const FolderLock lock(place);
   std::error_code none;
-  if (fs::exists(data_file(folder), none)) return;  // somebody was faster
+  if (fs::exists(data_file(folder), none)) return;  // another process was faster
   refuse_other_files(place);
   const std::string made = folder + "/" + kNew;
   mkdir(made.c_str(), kFolderMode);
-  unlink(data_file(made).c_str());  // of a process that was killed
+  unlink(data_file(made).c_str());  // left by a process that was killed
   int code = write_empty_store(made);
   if (code == MDB_SUCCESS && std::rename(data_file(made).c_str(), data_file(folder).c_str()) != 0) code = errno;
   if (code != MDB_SUCCESS) unlink(data_file(made).c_str());
@@ -127,7 +127,7 @@ void make_store(const Place& place) {
   lock.sync();
 }
 
-/// Makes sure that the folder holds a store.
+/// Ensures that the folder has a store.
 void prepare_folder(const Place& place, Missing missing) {
   const std::string& folder = place.where;
   std::error_code error;
@@ -138,7 +138,7 @@ void prepare_folder(const Place& place, Missing missing) {
   make_store(place);
 }
 
-/// Environments of this process by the folder's real path, each with the number of those who use it. Opened and closed
+/// Open environments of this process by the folder's real path, with their number of users. They are opened and closed
 /// under the mutex, so that none is open twice.
 struct Registry {
   struct Entry {
@@ -149,7 +149,7 @@ struct Registry {
   std::map<std::string, Entry> open;
 };
 Registry& registry() {
-  static auto* const one = new Registry;  // leases may be dropped while the process ends
+  static auto* const one = new Registry;  // never destroyed: leases may be dropped while the process exits
   return *one;
 }
 
@@ -183,7 +183,7 @@ LmdbEnvironment::LmdbEnvironment(Place place) : place_(std::move(place)) {
     open_map();
     name_maps();
     int dead = 0;
-    mdb_reader_check(env_, &dead);  // slots of processes that were killed
+    mdb_reader_check(env_, &dead);  // frees slots of processes that were killed
     check_last_step();
     open_tables();
   } catch (...) {
@@ -203,8 +203,7 @@ void LmdbEnvironment::open_map() {
     mdb_env_set_maxdbs(env_, kTables);
     mdb_env_set_maxreaders(env_, kReaders);
     mdb_env_set_mapsize(env_, size);
-    // No read-ahead: what is read is some blocks of a layer here and there. No thread-bound readers: leases move
-    // between threads.
+    // No read-ahead: reads are single blocks of a layer. No thread-bound readers: leases move between threads.
     const unsigned flags = MDB_NOTLS | MDB_NORDAHEAD | (read_only_ ? MDB_RDONLY : 0U);
     const int code = mdb_env_open(env_, folder().c_str(), flags, kFileMode);
     if (code == MDB_SUCCESS) return;
@@ -226,7 +225,7 @@ void LmdbEnvironment::name_maps() {
 }
 
 void LmdbEnvironment::check_last_step(LmdbPages pages) const {
-  for (int i = 0; i < kStepReads; ++i) {  // others may make steps between the two
+  for (int i = 0; i < kStepReads; ++i) {  // other processes may make steps in between
     const Snapshot snapshot(*this);
     if (check_lmdb_step(FileSource(data_file(folder())), mdb_txn_id(snapshot.txn()), pages)) return;
   }

@@ -14,11 +14,11 @@
 
 namespace winnow::store {
 
-/// One folder that LMDB has mapped. LMDB allows a process to open a folder only once, so all stores of a process in one
-/// folder share this.
+/// A folder mapped by LMDB. LMDB allows a process to open a folder only once, so all of a process's stores in a folder
+/// share it.
 class LmdbEnvironment {
  public:
-  /// A reading transaction: what it shows does not change and stays mapped while it lives.
+  /// A read transaction: its view does not change and stays mapped during its lifetime.
   class Snapshot {
    public:
     explicit Snapshot(const LmdbEnvironment& environment);
@@ -27,8 +27,7 @@ class LmdbEnvironment {
     ~Snapshot() { mdb_txn_abort(txn_); }
 
     MDB_txn* txn() const { return txn_; }
-    /// Held by whoever looks something up: a transaction is for one thread at a time. What was found may be read
-    /// without.
+    /// Locked for lookups, since a transaction is for one thread at a time. Results may be read without it.
     std::mutex& mutex() const { return mutex_; }
 
    private:
@@ -41,11 +40,11 @@ class LmdbEnvironment {
   LmdbEnvironment& operator=(const LmdbEnvironment&) = delete;
   ~LmdbEnvironment();
 
-  /// The store as it is now. Those who look between two changes share one.
+  /// The current state of the store. Callers between two changes share a snapshot.
   std::shared_ptr<const Snapshot> now() const;
 
-  /// Checks all that LMDB will read of the store as it is now, or in a transaction that will erase values: LMDB then
-  /// also reads the pages where they begin. Throws InputError.
+  /// Checks everything that LMDB will read of the current state; check_before_erasing() also checks the pages at which
+  /// values begin, which LMDB reads when it erases them. Throws InputError.
   void check_last_step(LmdbPages pages = LmdbPages::of_trees) const;
   void check_before_erasing(MDB_txn* txn) const;
 
@@ -54,15 +53,15 @@ class LmdbEnvironment {
   MDB_dbi values() const { return values_; }
   const std::string& folder() const { return place_.where; }
   bool is_read_only() const { return read_only_; }
-  /// What its disk has left.
+  /// Free space of its disk.
   std::size_t free_bytes() const;
-  /// Throws InputError for what an LMDB call has returned.
+  /// Throws InputError for an error code of LMDB.
   [[noreturn]] void fail(int code, const std::string& doing) const;
 
  private:
   explicit LmdbEnvironment(Place place);
   void open_map();
-  /// Names LMDB's maps for whoever handles SIGBUS.
+  /// Registers LMDB's maps for handlers of SIGBUS.
   void name_maps();
   void open_tables();
 

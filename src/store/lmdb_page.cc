@@ -59,7 +59,7 @@ std::size_t Page::data_size(std::size_t i) const {
   return node(i).flags == kOverflowing ? sizeof(std::uint64_t) : node(i).data_size();
 }
 
-/// The nodes lie side by side from `upper` to the page's end, each at an even byte.
+/// Checks that the nodes fill the page from `upper` to its end, each at an even byte.
 void Page::check_places() const {
   std::vector<std::size_t> order(count());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;

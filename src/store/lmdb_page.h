@@ -11,10 +11,10 @@
 #include "base/byte_stream.h"
 #include "store/lmdb_layout.h"
 
-/// Pages of an LMDB file, read with bounds. All throw InputError for what cannot be one.
+/// Bounds-checked LMDB pages. All functions throw InputError for invalid ones.
 namespace winnow::store::lmdb {
 
-/// Throws the InputError that says why the file is damaged.
+/// Throws InputError with the reason why the file is damaged.
 [[noreturn]] void fail(const ByteSource& file, const std::string& why);
 
 template <class T>
@@ -24,10 +24,10 @@ T read_at(const ByteSource& file, std::uint64_t at) {
   return out;
 }
 
-/// A meta page. Checks that pages have `page_size` bytes, unless that is 0.
+/// Reads a meta page. Checks that its page size is `page_size`, unless that is 0.
 Meta read_meta(const ByteSource& file, std::uint64_t page, std::size_t page_size);
 
-/// A page of a tree, whose nodes lie within it and leave no gaps.
+/// A page of a tree. Checks that its nodes lie within it without gaps.
 class Page {
  public:
   Page(const ByteSource& file, std::uint64_t number, std::size_t size, std::uint16_t flags);
@@ -35,7 +35,7 @@ class Page {
   std::size_t count() const { return (header_.lower - sizeof(header_)) / sizeof(std::uint16_t); }
   NodeHeader node(std::size_t i) const { return at<NodeHeader>(offsets_[i]); }
   std::string key(std::size_t i) const;
-  /// Of a leaf's node: its data, or where it is.
+  /// Data of a leaf's node, or the data's place.
   std::span<const std::byte> data(std::size_t i) const;
   [[noreturn]] void fail(const std::string& why) const;
 

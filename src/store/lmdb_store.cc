@@ -49,7 +49,7 @@ Records find_records(const LmdbEnvironment& environment, MDB_txn* txn, const std
   return out;
 }
 
-/// Writes into bytes that LMDB has set aside.
+/// Writes into bytes reserved by LMDB.
 class ReservedSink : public ByteSink {
  public:
   explicit ReservedSink(const MDB_val& at) : at_(static_cast<std::byte*>(at.mv_data)), left_(at.mv_size) {}
@@ -66,7 +66,7 @@ class ReservedSink : public ByteSink {
   std::size_t left_;
 };
 
-/// The writing transaction: nobody else has one meanwhile.
+/// The write transaction, of which there is one at a time.
 class LmdbChange : public Change {
  public:
   explicit LmdbChange(const LmdbEnvironment& environment) : environment_(environment) {
@@ -114,7 +114,7 @@ class LmdbChange : public Change {
     if (const int code = mdb_del(txn_, table, &at, nullptr); code != MDB_SUCCESS && code != MDB_NOTFOUND) fail(code);
   }
   [[noreturn]] void fail(int code) const {
-    if (code == EIO && environment_.free_bytes() < added_) code = ENOSPC;  // LMDB's word for what was written in part
+    if (code == EIO && environment_.free_bytes() < added_) code = ENOSPC;  // LMDB's error code for partial writes
     environment_.fail(code, added_ > 0 ? fmt::format("add {} to", format_bytes(added_)) : "change");
   }
 
@@ -124,8 +124,8 @@ class LmdbChange : public Change {
   bool has_erased_ = false;
 };
 
-/// LMDB reuses pages that were freed two steps ago. Without further steps, a removal would not make room yet. The
-/// removal has happened even if these steps fail.
+/// LMDB reuses pages that were freed two steps ago, so a removal makes room only after further steps. If these fail,
+/// the removal has still happened.
 void take_another_step(const LmdbEnvironment& environment) {
   try {
     LmdbChange change(environment);
@@ -183,7 +183,7 @@ class LmdbStore : public ByteStore {
     return change.has_erased() ? Erased::something : Erased::nothing;
   }
 
-  /// A lease outlives the store that gave it.
+  /// Keeps the environment and the snapshot of a lease, which may outlive its store.
   struct Held {
     std::shared_ptr<const LmdbEnvironment> environment;
     std::shared_ptr<const LmdbEnvironment::Snapshot> snapshot;

@@ -13,7 +13,7 @@ namespace winnow::store {
 
 namespace {
 
-/// What stands before `://`, with it; empty: it is a path.
+/// The scheme with `://`; empty: a path.
 std::string scheme_of(const std::string& where) {
   constexpr std::string_view kEnd = "://";
   const auto end = where.find(kEnd);

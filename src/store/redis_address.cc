@@ -18,7 +18,7 @@ namespace {
 constexpr int kLastPort = 65535;
 constexpr int kLastDatabase = 1 << 20;
 
-/// Reads the parts of an address from left to right; what is wrong is said without their text, which may be a password.
+/// Parses an address from left to right. Errors do not quote its parts, since these may be a password.
 class Parser {
  public:
   explicit Parser(const std::string& url) : rest_(url) {
@@ -52,7 +52,7 @@ class Parser {
     throw UsageError(fmt::format("{}: {} ({})", out_.name, why, kRedisForm));
   }
 
-  /// What is left is the port with its colon.
+  /// Leaves the port with its colon.
   std::string_view take_host() {
     std::size_t end = rest_.find(':');
     if (rest_.starts_with('[')) {

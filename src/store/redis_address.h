@@ -8,24 +8,24 @@
 
 namespace winnow::store {
 
-/// Where a Redis server is, who asks, and for what.
+/// Location of a Redis server, with credentials and database.
 struct RedisAddress {
   enum class Transport : std::uint8_t { plain, tls };
 
-  std::string name;      ///< what messages call it: the address without the password
-  std::string contents;  ///< what is kept there, as Place has it
+  std::string name;      ///< name in messages: the address without the password
+  std::string contents;  ///< Place::contents
   Transport transport = Transport::plain;
   std::string host = "127.0.0.1";
   int port = 6379;
   int database = 0;
-  std::string user;      ///< empty: the server's default one
-  std::string password;  ///< empty: none; WINNOW_REDIS_PASSWORD where the address has none
+  std::string user;      ///< empty: the server's default user
+  std::string password;  ///< from the address, else from WINNOW_REDIS_PASSWORD; empty: none
 
   /// `the documents in redis://localhost`
   std::string what() const { return "the " + contents + " in " + name; }
 
-  /// Reads redis[s]://[[USER][:PASSWORD]@]HOST[:PORT][/DATABASE], with an IPv6 address in brackets and %XX for what
-  /// would end a part. Throws UsageError, without the password.
+  /// Parses redis[s]://[[USER][:PASSWORD]@]HOST[:PORT][/DATABASE], with IPv6 addresses in brackets, and %XX for
+  /// delimiters within a part. Throws UsageError, without the password.
   static RedisAddress parse(const Place& place);
 };
 

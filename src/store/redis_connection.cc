@@ -66,7 +66,7 @@ const char* name_of_type(int type) {
   }
 }
 
-/// The word that a server's refusal begins with, such as WRONGPASS. The others may repeat what was sent.
+/// The error code of a reply, such as WRONGPASS. The rest may repeat what was sent.
 std::string code_of(std::string_view refusal) {
   const auto end = std::find_if(refusal.begin(), refusal.end(), [](char c) { return c < 'A' || c > 'Z'; });
   return {refusal.begin(), end};

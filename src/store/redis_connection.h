@@ -24,33 +24,33 @@ struct FreeReply {
 };
 using RedisReply = std::unique_ptr<redisReply, FreeReply>;
 
-/// What a server may answer to a command.
+/// Expected type of a server's reply.
 enum class ReplyKind : std::uint8_t { status, number, text, text_or_nothing, list, list_or_nothing };
 
-/// The bytes of a reply that is a string; empty for one that says there is nothing.
+/// The bytes of a string reply; empty for a nil reply.
 std::string_view text_of(const redisReply& reply);
 
-/// One connection, for one thread at a time. All throw InputError when the server is gone, refuses, does not answer in
-/// time or answers something else than what was expected; the connection is then of no more use.
+/// A connection, for one thread at a time. All functions throw InputError if the server is gone, refuses, does not
+/// answer in time or sends an unexpected reply; the connection must not be used afterwards.
 class RedisConnection {
  public:
   explicit RedisConnection(const RedisAddress& address);
 
-  /// Sends a command with its arguments' bytes and waits for the answer.
+  /// Sends a command with its arguments, and waits for the reply.
   RedisReply ask(ReplyKind expected, std::initializer_list<std::string_view> words) {
     send(words);
     return next(expected);
   }
-  /// Sends without waiting; next() gives the answers in order.
+  /// Sends a command without waiting; next() returns the replies in order.
   void send(std::initializer_list<std::string_view> words);
   RedisReply next(ReplyKind expected);
 
-  /// Whether the server has closed it while nobody was waiting: then there is something to read.
+  /// True if the server has closed the idle connection: then there is something to read.
   bool was_closed() const { return stream_.has_input(); }
 
-  /// Throws the InputError for an answer that cannot be right: one sentence with `why`.
+  /// Throws InputError with `why`, for an invalid reply.
   [[noreturn]] void fail(const std::string& why) const;
-  /// Throws InputError unless an answer is the expected one.
+  /// Throws InputError unless a reply has the expected type.
   void check(const redisReply& reply, ReplyKind expected) const;
 
  private:
@@ -62,19 +62,19 @@ class RedisConnection {
   void flush();
 
   std::string name_;
-  std::string what_;  ///< of that address
+  std::string what_;  ///< RedisAddress::what()
   RedisStream stream_;
   std::unique_ptr<redisReader, Free> reader_;
   std::string unsent_;
   std::vector<char> received_;
 };
 
-/// Connections that nobody uses at the moment.
+/// Pool of idle connections.
 class RedisPool {
  public:
   explicit RedisPool(RedisAddress address) : address_(std::move(address)) {}
 
-  /// A connection that is returned to the pool at the end, if done() was called. Otherwise it is closed.
+  /// A connection that goes back to the pool if done() was called, and is closed otherwise.
   class Use {
    public:
     explicit Use(RedisPool& pool) : pool_(pool), connection_(pool.take()) {}
@@ -84,7 +84,7 @@ class RedisPool {
       if (done_) pool_.put(std::move(connection_));
     }
     RedisConnection& connection() { return *connection_; }
-    /// All answers have been read, nothing is watched.
+    /// REQUIRES: all replies have been read, and no key is watched.
     void done() { done_ = true; }
 
    private:

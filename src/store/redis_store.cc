@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Records are fields of one hash, which is watched while a step is made. Values are strings. A value is written before
-// the step that makes it known, with a time to live that this step removes. So the values of a killed process expire.
+// Records are fields of one hash, which is watched during a change. Values are strings. A value is written before the
+// change that refers to it, with a time to live that the change removes, so values of killed processes expire.
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
@@ -25,7 +25,7 @@ namespace {
 constexpr const char* kRecordsHash = "winnow:records";
 constexpr const char* kValuePrefix = "winnow:value:";
 constexpr const char* kUnconfirmedSeconds = "3600";
-constexpr std::size_t kPiece = std::size_t{4} << 20U;  ///< of a value, sent at once
+constexpr std::size_t kPiece = std::size_t{4} << 20U;  ///< bytes of a value that are sent at once
 constexpr int kChangeTries = 1000;
 
 std::string value_key(const std::string& key) { return kValuePrefix + key; }
@@ -56,13 +56,13 @@ Records find_records(RedisConnection& redis, const std::string& prefix) {
   return out;
 }
 
-/// A length that the server says.
+/// A length reported by the server.
 std::size_t length_of(RedisConnection& redis, const redisReply& reply) {
   if (reply.integer < 0) redis.fail(fmt::format("the server says that a value has {} bytes", reply.integer));
   return as_size(reply.integer);
 }
 
-/// Sends a value in pieces.
+/// Sends a value in chunks.
 class AppendingSink : public ByteSink {
  public:
   AppendingSink(RedisConnection& redis, std::string key) : redis_(redis), key_(std::move(key)) {
@@ -94,7 +94,7 @@ class AppendingSink : public ByteSink {
   std::size_t sent_ = 0;
 };
 
-/// Makes a step. Values are written before it is tried; changes of records are collected and sent at once.
+/// Makes a change. Values are written before it is tried; changes of records are collected and sent together.
 class RedisChange : public Change {
  public:
   explicit RedisChange(RedisConnection& redis) : redis_(redis) {}
@@ -105,7 +105,7 @@ class RedisChange : public Change {
     added_.clear();
     erased_.clear();
   }
-  /// False: somebody else was faster.
+  /// Returns false if another process was faster.
   bool commit() {
     confirm_values();
     in_doubt_ = true;
@@ -127,13 +127,13 @@ class RedisChange : public Change {
     in_doubt_ = false;
     return all->type != REDIS_REPLY_NIL;
   }
-  /// Values that were written and that no step has made known.
+  /// Values that were written but not referred to by a change.
   std::vector<std::string> unused() const {
     std::vector<std::string> out;
     std::set_difference(written_.begin(), written_.end(), added_.begin(), added_.end(), std::back_inserter(out));
     return out;
   }
-  /// Values to remove when a step fails: none when it may have happened nevertheless.
+  /// Values to remove when a change fails; none if it may have happened.
   std::vector<std::string> abandoned() const {
     return in_doubt_ ? std::vector<std::string>() : std::vector(written_.begin(), written_.end());
   }
@@ -158,7 +158,7 @@ class RedisChange : public Change {
   void add_value(const std::string& key, std::size_t size, const std::function<void(ByteSink&)>& fill) override {
     const std::string full = value_key(key);
     added_.insert(full);
-    if (!written_.insert(full).second) return;  // at an earlier try
+    if (!written_.insert(full).second) return;  // written by an earlier try
     AppendingSink sink(redis_, full);
     fill(sink);
     sink.flush();
@@ -167,13 +167,13 @@ class RedisChange : public Change {
   void erase_value(const std::string& key) override { erased_.insert(value_key(key)); }
 
  private:
-  /// That each command was done.
+  /// Checks that each command succeeded.
   void check_done(const redisReply& all, std::size_t commands) const {
     if (all.elements != commands)
       redis_.fail(fmt::format("the server has done {} of {} commands", all.elements, commands));
     for (const auto* const element : std::span(all.element, all.elements)) redis_.check(*element, ReplyKind::number);
   }
-  /// Makes sure that the step's values are all there and stay long enough.
+  /// Checks that the change's values exist, and extends their time to live.
   void confirm_values() {
     for (const auto& key : added_) redis_.send({"EXPIRE", key, kUnconfirmedSeconds});
     std::size_t there = 0;
@@ -184,14 +184,14 @@ class RedisChange : public Change {
   }
 
   RedisConnection& redis_;
-  std::map<std::string, std::optional<Bytes>> records_;  ///< nothing: to be erased
+  std::map<std::string, std::optional<Bytes>> records_;  ///< empty: to be erased
   std::set<std::string> added_;                          ///< values of this try
   std::set<std::string> erased_;
-  std::set<std::string> written_;  ///< at any try
-  bool in_doubt_ = false;          ///< sent, not answered
+  std::set<std::string> written_;  ///< values of all tries
+  bool in_doubt_ = false;          ///< sent, but not answered
 };
 
-/// The replies that a lease's parts lie in.
+/// Replies that contain a lease's parts.
 using Replies = std::vector<RedisReply>;
 
 class RedisStore : public ByteStore {
@@ -268,13 +268,13 @@ class RedisStore : public ByteStore {
     }
     return true;
   }
-  /// Too short parts mean that somebody has just removed the value, or that the server is wrong.
+  /// Short parts mean that the value has just been removed, or that the server is faulty.
   static void check_gone(RedisConnection& redis, const std::string& key) {
     if (const auto there = length_of(redis, *redis.ask(ReplyKind::number, {"STRLEN", key})); there > 0)
       redis.fail(fmt::format("the server sent parts of a value of {} bytes that have other lengths than asked", there));
   }
 
-  /// Removes values that no record refers to. Where that fails they expire.
+  /// Removes values without a record. If that fails, they expire.
   void drop(const std::vector<std::string>& values) noexcept {
     try {
       if (values.empty()) return;

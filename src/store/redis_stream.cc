@@ -26,7 +26,7 @@ namespace {
 constexpr timeval kConnectTime{5, 0};
 constexpr timeval kAnswerTime{60, 0};
 
-/// Why a call on a socket has failed.
+/// Reason why a call on a socket has failed.
 std::string reason(int error) {
   if (error == EAGAIN || error == EWOULDBLOCK) return "no answer in time";
   return error == 0 ? "the server has closed the connection" : std::strerror(error);
@@ -38,7 +38,7 @@ std::string reason(int error) {
 
 }  // namespace
 
-/// How bytes pass through the socket. Each call moves some, at least one.
+/// Transport over the socket. Each call moves at least one byte.
 class RedisStream::Transport {
  public:
   explicit Transport(std::string what) : what_(std::move(what)) {}
@@ -53,7 +53,7 @@ class RedisStream::Transport {
   std::string what_;
 };
 
-/// As they are.
+/// Without encryption.
 class RedisStream::Plain : public Transport {
  public:
   Plain(std::string what, int socket) : Transport(std::move(what)), socket_(socket) {}
@@ -79,8 +79,7 @@ class RedisStream::Plain : public Transport {
   int socket_;
 };
 
-/// By TLS. The server must show a certificate for that host from somebody whom OpenSSL trusts (SSL_CERT_FILE,
-/// SSL_CERT_DIR).
+/// With TLS. The server must present a certificate for the host that OpenSSL trusts (SSL_CERT_FILE, SSL_CERT_DIR).
 class RedisStream::Tls : public Transport {
  public:
   Tls(std::string what, int socket, const std::string& host)

@@ -13,17 +13,18 @@
 
 namespace winnow::store {
 
-/// The bytes to a server and from it, as they are or by TLS. hiredis connects; it knows TLS from version 1.0 on only,
-/// so that reading and writing are here. All throw InputError when the server is gone or does not answer in time.
+/// Byte stream to a server, plain or with TLS. hiredis makes the connection; since it supports TLS only from version
+/// 1.0 on, reading and writing are done here. All functions throw InputError if the server is gone or does not answer
+/// in time.
 class RedisStream {
  public:
   explicit RedisStream(const RedisAddress& address);
   ~RedisStream();
 
   void write(std::string_view bytes);
-  /// Waits for some bytes, at least one.
+  /// Waits for at least one byte.
   std::size_t read(std::span<char> to);
-  /// Whether there is something to read, or the server has closed it.
+  /// True if there is something to read, or the server has closed the connection.
   bool has_input() const;
 
  private:

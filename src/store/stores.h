@@ -5,10 +5,10 @@
 
 namespace winnow::store {
 
-/// A folder, by LMDB: values are read where they lie in its map.
+/// A store in a folder, by LMDB: values are read in place, from its map.
 std::unique_ptr<ByteStore> open_folder(const Place& place, Missing missing);
 
-/// A server that many machines may share: values are copied.
+/// A store on a Redis server, which machines may share: values are copied.
 std::unique_ptr<ByteStore> open_redis(const Place& place, Missing missing);
 
 }  // namespace winnow::store

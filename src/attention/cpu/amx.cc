@@ -30,7 +30,7 @@ HWY_INLINE void store_0123(float* to) {
   store_tile<3>(to + kTileRows * kStrip + kTileRows, kStrip * 4);
 }
 
-/// Tiles 0 … 3 += products of 32 rows by a strip.
+/// Adds products of 32 rows and a strip to tiles 0 … 3.
 HWY_INLINE void multiply_into_0123(const std::uint16_t* left, const std::uint32_t* right, int depth) {
   const std::ptrdiff_t row = depth * static_cast<std::ptrdiff_t>(sizeof(*left));
   const std::uint16_t* const lower = left + static_cast<std::ptrdiff_t>(kTileRows) * depth;
