@@ -10,16 +10,16 @@ namespace winnow::chat {
 
 namespace {
 
-/// The length at which an answer is read again. A longer one is read less often, so that the time does not grow with
-/// the square of its length; the length does not depend on the chunks.
+/// Length at which an answer is parsed again. Longer answers are parsed less often, so that the time is not quadratic
+/// in the length. The lengths do not depend on the chunks.
 constexpr std::size_t after(std::size_t length) { return length + 1 + length / 512; }
 
-/// The same where the text was not of the format: it hardly becomes so.
+/// The same for a text that did not have the format, and is unlikely to get it.
 constexpr std::size_t after_failure(std::size_t length) { return length + 1 + length / 16; }
 
 bool is_inside_character(char byte) { return (static_cast<unsigned char>(byte) & 0xC0U) == 0x80; }
 
-/// Where what was sent goes on in what has been read: empty if it does not.
+/// The part of `read` after `sent`; empty if it does not begin with it.
 std::string_view rest(const std::string& read, const std::string& sent) {
   return read.starts_with(sent) ? std::string_view(read).substr(sent.size()) : std::string_view();
 }
@@ -30,7 +30,7 @@ Message AnswerFormat::parse(std::string_view text) const {
   if (parser != nullptr) {
     if (auto read = parser->parse(as_utf8(text), Extent::whole)) return std::move(*read);
   }
-  // The message that a stream of it would give.
+  // The message that a stream of the text would give.
   AnswerReader reader(*this);
   reader.add(text);
   reader.end();
@@ -78,7 +78,7 @@ Delta AnswerReader::end() {
   text_ += as_utf8(std::exchange(held_, {}));
   auto read = format_.parser->parse(text_, Extent::whole);
   if (!read) {
-    // Nothing was sent that the whole text would not begin with, or what cannot be read follows what was.
+    // Either all text sent so far is a prefix of the whole, or the part that cannot be parsed follows it.
     read = sent_;
     if (sent_ == Message{Role::assistant, sent_.content} && text_.starts_with(sent_.content)) {
       read->content = text_;
@@ -89,8 +89,8 @@ Delta AnswerReader::end() {
   return advance_to(*read, read->calls.size());
 }
 
-/// Sends what has come since. Calls before `whole_calls` are complete; the name of one that is not may still grow until
-/// its arguments have begun.
+/// Returns the delta since the last call. Calls before `whole_calls` are complete; an incomplete call's name may still
+/// grow until its arguments begin.
 Delta AnswerReader::advance_to(const Message& read, std::size_t whole_calls) {
   Delta out{std::string(rest(read.reasoning, sent_.reasoning)), std::string(rest(read.content, sent_.content)), {}};
   sent_.reasoning += out.reasoning;

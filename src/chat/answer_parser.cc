@@ -36,14 +36,14 @@ std::string escaped(std::string_view word) {
   return out;
 }
 
-/// As a regular expression.
+/// A trigger as a regular expression.
 std::string pattern_of(const common_grammar_trigger& trigger) {
   if (trigger.type == COMMON_GRAMMAR_TRIGGER_TYPE_PATTERN) return trigger.value;
   if (trigger.type == COMMON_GRAMMAR_TRIGGER_TYPE_PATTERN_FULL) return "^(?:" + trigger.value + ")$";
   return escaped(trigger.value);
 }
 
-/// The thinking with which a prompt ends; none: it does not end within it.
+/// The thinking at the end of a prompt; empty if the prompt does not end within it.
 std::optional<std::string> thinking_at_end(const AnswerFormat& format, const std::string& prompt) {
   const auto start = format.thinking_start.empty() ? std::string::npos : prompt.rfind(format.thinking_start);
   if (start == std::string::npos) return std::nullopt;
@@ -52,7 +52,7 @@ std::optional<std::string> thinking_at_end(const AnswerFormat& format, const std
   return std::ranges::any_of(format.thinking_ends, has_end) ? std::nullopt : std::optional(std::move(rest));
 }
 
-/// Whether a text is of a format, as far as it has come.
+/// True if a text may be the beginning of one with this format.
 bool is_beginning(const common_chat_parser_params& params, std::string_view text) {
   common_peg_parse_context context(params.generation_prompt + std::string(text), COMMON_PEG_PARSE_FLAG_LENIENT);
   return !params.parser.parse(context).fail();
@@ -70,7 +70,7 @@ void remove_prefix(std::string& text, const std::string& prefix) {
 
 std::optional<Message> AnswerFormat::Parser::parse(std::string_view text, Extent extent) const {
   if (text.size() > kMostParsed) return std::nullopt;
-  // A model's file is not trusted, and so are its answers: some formats are read again and again from their beginning.
+  // Answers of untrusted model files are untrusted, and parsing some formats backtracks heavily.
   jinja::limits limits(kParserSteps + kParserStepsForByte * text.size(), std::numeric_limits<std::size_t>::max(),
                        std::numeric_limits<std::size_t>::max(), kParserDepth);
   const jinja::limits_scope scope(limits);
@@ -92,7 +92,7 @@ AnswerFormat format_of(const common_chat_params& params, common_reasoning_format
   if (params.grammar_lazy) {
     for (const auto& trigger : params.grammar_triggers) out.triggers.push_back(pattern_of(trigger));
   }
-  // A lazy grammar that nothing begins demands nothing.
+  // A lazy grammar without triggers has no effect.
   if (!params.grammar_lazy || !out.triggers.empty()) out.grammar = params.grammar;
   if (!out.grammar.empty() && out.triggers.empty()) out.prefix = params.generation_prompt;
   out.preserved = params.preserved_tokens;

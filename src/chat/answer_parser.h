@@ -13,21 +13,21 @@ namespace winnow::chat {
 
 enum class Extent : std::uint8_t { whole, partial };
 
-/// llama.cpp's parser of answers to one prompt. Shared by threads.
+/// llama.cpp's parser of answers to one prompt. Thread-safe.
 struct AnswerFormat::Parser {
   common_chat_parser_params params;
-  Message begun = {};                                 ///< what the prompt already has of the answer
-  std::shared_ptr<const Parser> otherwise = nullptr;  ///< for texts that this one cannot read; null: none
+  Message begun = {};                                 ///< beginning of the answer in the prompt
+  std::shared_ptr<const Parser> otherwise = nullptr;  ///< for texts that this one cannot parse; null: none
 
-  /// The message of a text without what the prompt has. None: the text is not of the format, or too long to be read.
+  /// The message of a text, without the part in the prompt. Empty: the text does not have the format, or is too long.
   /// REQUIRES: UTF-8.
   std::optional<Message> parse(std::string_view text, Extent extent) const;
 };
 
-/// The format of the answers to a prompt, as llama.cpp has it. `continued`: the prompt has the beginning of the answer.
+/// Format of the answers to a prompt, from llama.cpp. `continued`: the prompt ends with the beginning of the answer.
 AnswerFormat format_of(const common_chat_params& params, common_reasoning_format reasoning, bool continued);
 
-/// Answers of the one format or the other. Both are of the same prompt. A text is of the first if it can be.
+/// Answers in either of two formats of the same prompt; the first one if it fits.
 AnswerFormat either_of(AnswerFormat first, const AnswerFormat& second);
 
 }  // namespace winnow::chat

@@ -13,8 +13,8 @@ namespace winnow::chat {
 
 namespace {
 
-// Several times what any of llama.cpp's own templates takes for 60 tools and a conversation of 1 MB. Some of them look
-// at all messages for each message, and one copies what it has written with each message.
+// Several times what any of llama.cpp's own templates needs for 60 tools and a conversation of 1 MB. Some of them loop
+// over all messages for each message, and one copies its output with each message.
 constexpr std::size_t kSteps = 4'000'000;
 constexpr std::size_t kStepsForByte = 32;
 constexpr std::size_t kBytes = std::size_t{1} << 30;
@@ -23,13 +23,13 @@ constexpr std::size_t kHeld = std::size_t{256} << 20;
 constexpr std::size_t kHeldForByte = 256;
 constexpr std::size_t kDepth = 1000;
 constexpr std::size_t kMostJsonNested = 200;
-constexpr std::size_t kMostJsonMembers = 5000;  // of an object
+constexpr std::size_t kMostJsonMembers = 5000;  // per object
 
 jinja::limits limits_for(std::size_t input) {
   return {kSteps + kStepsForByte * input, kBytes + kBytesForByte * input, kHeld + kHeldForByte * input, kDepth};
 }
 
-/// Says which bound it was.
+/// The limit that was exceeded, as a phrase.
 std::string excess(std::string_view what, std::size_t input) {
   const auto most = limits_for(input);
   if (what == "steps") return fmt::format("takes more than {} steps", most.steps);
@@ -55,7 +55,7 @@ void bounded(const std::string& subject, const char* task, std::size_t input, co
 }
 
 void check_json(const std::string& name, const std::string& text) {
-  std::vector<std::size_t> members;  // of the lists and objects that are open
+  std::vector<std::size_t> members;  // of the open lists and objects
   bool quoted = false;
   for (std::size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];

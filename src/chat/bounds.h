@@ -7,14 +7,13 @@
 
 namespace winnow::chat {
 
-/// Calls `run`, which runs a template or reads a schema, within bounds: files and clients are not trusted. `subject`
-/// and `task` say in errors what cannot be done: "a.gguf: the chat template", "be read". Throws TemplateError where it
-/// takes too many steps, makes too many bytes or nests too deeply, and where `run` throws. `input` is the number of
-/// bytes that it is given.
+/// Calls `run`, which runs a template or reads a schema from an untrusted file or client, with limits. `input`: number
+/// of bytes of its input. `subject` and `task` name what failed: "a.gguf: the chat template", "be read". Throws
+/// TemplateError if it takes too many steps, makes too many bytes or nests too deeply, and if `run` throws.
 void bounded(const std::string& subject, const char* task, std::size_t input, const std::function<void()>& run);
 
-/// Refuses a text of JSON that nests too deeply for a thread's stack, or that has very large objects: llama.cpp's JSON
-/// looks for a member at all of them. Throws TemplateError, which begins with `name`.
+/// Rejects JSON text that nests too deeply for a thread's stack, or has very large objects, in which llama.cpp's JSON
+/// searches members linearly. Throws TemplateError, which begins with `name`.
 void check_json(const std::string& name, const std::string& text);
 
 }  // namespace winnow::chat

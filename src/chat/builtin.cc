@@ -24,7 +24,7 @@ enum class End : std::uint8_t { open, closed };
 
 std::string mark(std::size_t i) { return fmt::format("@{}@", i); }
 
-/// Messages whose contents are marks, as libllama writes them; empty: it refuses them.
+/// Output of libllama for messages with marks as contents; empty: it rejects them.
 std::string written(const std::string& name, const Roles& roles, End end, std::string_view around = "") {
   std::vector<std::string> contents;
   for (std::size_t i = 0; i < roles.size(); ++i) contents.push_back(fmt::format("{}{}{}", around, mark(i), around));
@@ -38,11 +38,11 @@ std::string written(const std::string& name, const Roles& roles, End end, std::s
   return out;
 }
 
-/// The text between two marks, of which the first one may be the beginning and the last one the end.
+/// The text between two marks; `count` stands for the beginning or the end of the text.
 std::string between(const std::string& text, std::size_t first, std::size_t last, std::size_t count) {
   const auto begin = first == count ? 0 : text.find(mark(first));
   const auto end = last == count ? text.size() : text.find(mark(last));
-  if (begin == std::string::npos || end == std::string::npos) return "\n\n";  // libllama loses one of them
+  if (begin == std::string::npos || end == std::string::npos) return "\n\n";  // libllama omits one of them
   const auto from = first == count ? begin : begin + mark(first).size();
   return from <= end ? text.substr(from, end - from) : "\n\n";
 }
@@ -60,7 +60,7 @@ std::string in_quotes(std::string_view text) {
   return out + "'";
 }
 
-/// Texts by the roles that they are between.
+/// Texts between messages, by the roles around them.
 class Joints {
  public:
   explicit Joints(std::string name) : name_(std::move(name)) {
@@ -97,7 +97,7 @@ class Joints {
   std::map<std::string, std::string> texts_;
 };
 
-/// The built-in template whose control tokens a vocabulary has.
+/// The built-in template whose control tokens are in a vocabulary.
 std::string nearest(const std::function<bool(const std::string&)>& has_token) {
   constexpr std::array<std::pair<const char*, const char*>, 9> kTokens{{
       {"<|im_start|>", "chatml"},
@@ -114,7 +114,7 @@ std::string nearest(const std::function<bool(const std::string&)>& has_token) {
   return found == kTokens.end() ? "chatml" : found->second;
 }
 
-/// A template that answers a question: one that cannot is found when the file is opened, not with each request.
+/// Renders a question to find faulty templates when the file is opened, not with each request.
 Template tried(const std::string& name, const TemplateSources& sources, const std::string& bos,
                const std::string& eos) {
   Template out(name, sources, bos, eos);

@@ -14,8 +14,7 @@ namespace {
 
 bool is_of_name(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '_'; }
 
-/// Where a word of a grammar ends that begins at a byte: a literal, a class of characters, a number of repetitions, a
-/// name, or any other character.
+/// End of a grammar's word: a literal, a character class, a repetition count, a name, or any other character.
 std::size_t end_of_word(std::string_view grammar, std::size_t begin) {
   const char first = grammar[begin];
   const char last = first == '"' ? '"' : first == '[' ? ']' : first == '{' ? '}' : '\0';
@@ -28,7 +27,7 @@ std::size_t end_of_word(std::string_view grammar, std::size_t begin) {
   return end;
 }
 
-/// The grammar with this before the name of each rule.
+/// The grammar with a prefix before the name of each rule.
 std::string with_prefix(std::string_view grammar, std::string_view prefix) {
   std::string out;
   for (std::size_t begin = 0; begin < grammar.size();) {

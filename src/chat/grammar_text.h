@@ -5,7 +5,7 @@
 
 namespace winnow::chat {
 
-/// A grammar in GBNF of the texts of either of two.
+/// GBNF grammar that accepts the texts of either grammar.
 std::string either_grammar(const std::string& first, const std::string& second);
 
 }  // namespace winnow::chat

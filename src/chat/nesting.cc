@@ -18,12 +18,12 @@ namespace {
 
 constexpr std::size_t kMostBytes = std::size_t{1} << 20;
 constexpr int kMostNested = 100;     // brackets or blocks
-constexpr int kMostTogether = 2000;  // tokens of an expression, each of which may be the operand of the next one
-constexpr int kMostElifs = 1000;     // which are read as an `if` in the `else` before them
+constexpr int kMostTogether = 2000;  // consecutive tokens of an expression, each of which may nest in the next one
+constexpr int kMostElifs = 1000;     // parsed as an `if` in the `else` before them
 
 using Type = jinja::token::type;
 
-/// Whether `set` at this place begins a block, which is what its variable gets.
+/// True if `set` at this place begins a block that is assigned to its variable.
 bool is_block_set(const std::vector<jinja::token>& tokens, std::size_t at) {
   for (; at < tokens.size() && tokens[at].t != Type::close_statement; ++at) {
     if (tokens[at].t == Type::equals) return false;
@@ -31,7 +31,7 @@ bool is_block_set(const std::vector<jinja::token>& tokens, std::size_t at) {
   return true;
 }
 
-/// Counts how deeply the tokens of a template nest.
+/// Measures how deeply the tokens of a template nest.
 class Nesting {
  public:
   explicit Nesting(std::string name) : name_(std::move(name)) {}

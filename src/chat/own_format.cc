@@ -10,7 +10,7 @@ namespace {
 
 using Builder = common_chat_peg_builder;
 
-/// The end of the prompt, and thinking in the tags of the template.
+/// End of the prompt, and thinking in the template's tags.
 common_peg_parser opening(Builder& p, const common_chat_params& params, const common_chat_templates_inputs& inputs) {
   const auto& start = params.thinking_start_tag;
   auto thought = p.eps();

@@ -5,10 +5,11 @@
 
 namespace winnow::chat {
 
-/// Makes answers be of `inputs.json_schema`, after thinking in tags.
+/// Restricts answers to `inputs.json_schema`, after thinking in tags.
 void put_schema(common_chat_params& params, const common_chat_templates_inputs& inputs);
 
-/// Makes calls be as with_plain_tools() tells them, after thinking in tags, and after words unless they are required.
+/// Sets the format of calls to that of with_plain_tools(), after thinking in tags, and after text unless calls are
+/// required.
 void put_plain_calls(common_chat_params& params, const common_chat_templates_inputs& inputs);
 
 }  // namespace winnow::chat

@@ -14,8 +14,8 @@ namespace winnow::chat {
 
 namespace {
 
-/// The first place from `at` on where these words are input: the template itself may say the same. Each stretch is
-/// searched once, and memmem() takes time by its length, whatever is in it.
+/// The first place from `at` on with these words in input, since the template itself may have the same words. Each
+/// stretch is searched once, and memmem() is linear in its length.
 std::size_t find_input(const model::MarkedText& text, std::string_view words, std::size_t at) {
   auto stretch = std::ranges::upper_bound(text.input, at, {}, &model::MarkedText::Stretch::end);
   for (; stretch != text.input.end(); ++stretch) {
@@ -27,7 +27,7 @@ std::size_t find_input(const model::MarkedText& text, std::string_view words, st
   return kNowhere;
 }
 
-/// The part of a message that a template must put. Many drop an answer's thinking.
+/// The part of a message that a template must render. Many drop an answer's thinking.
 std::string_view words_of(const Message& message) {
   constexpr std::string_view kThought = "</think>";
   const std::string_view content = message.content;
@@ -35,7 +35,7 @@ std::string_view words_of(const Message& message) {
   return trimmed(thought == std::string_view::npos ? content : content.substr(thought + kThought.size()));
 }
 
-/// Words as they may be found: some templates put them into JSON.
+/// Place and size of a message's words, which may be encoded as JSON.
 struct Found {
   std::size_t at = kNowhere;
   std::size_t size = 0;
@@ -49,7 +49,7 @@ Found find_words(const model::MarkedText& text, std::string_view words, std::siz
   return {find_input(text, inner, begin), inner.size()};
 }
 
-/// The longest run of letters and digits.
+/// The longest sequence of letters and digits.
 std::string_view longest_word(std::string_view text) {
   const auto is_letter = [](unsigned char c) { return c >= 0x80 || std::isalnum(c) != 0; };
   std::string_view longest;
@@ -63,8 +63,8 @@ std::string_view longest_word(std::string_view text) {
   return longest;
 }
 
-/// Whether a template may leave a message's content out, or change it, and what is enough then: templates drop what
-/// comes with calls, and put results that are JSON into the format of their model.
+/// True if a template may omit or change a message's content, and a trace of it is there: templates drop text that
+/// comes with calls, and reformat tool results that are JSON.
 bool is_there_otherwise(const Message& message, const model::MarkedText& text) {
   if (!message.calls.empty()) return true;
   if (message.role != Role::tool) return false;
@@ -83,8 +83,8 @@ std::string_view trimmed(std::string_view text) {
 
 std::vector<std::size_t> places_of(std::span<const Message> messages, const model::MarkedText& text) {
   std::vector<std::size_t> out;
-  std::size_t ruled = 0;  // after the last message of the system
-  std::size_t said = 0;   // after the last one of the others
+  std::size_t ruled = 0;  // after the last system message
+  std::size_t said = 0;   // after the last other message
   for (std::size_t i = 0; i < messages.size(); ++i) {
     const auto words = words_of(messages[i]);
     if (words.empty()) {
@@ -97,7 +97,7 @@ std::vector<std::size_t> places_of(std::span<const Message> messages, const mode
       throw LeftOut(fmt::format("message {} is the {}'s, and the model's chat template leaves it out or changes it",
                                 i + 1, name_of(messages[i].role)));
     }
-    // Results of tools may be put in the order of their calls.
+    // Tool results may be in the order of their calls.
     if (found.at != kNowhere && messages[i].role != Role::tool) begin = found.at + found.size;
     out.push_back(found.at);
   }

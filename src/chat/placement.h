@@ -15,20 +15,19 @@ namespace winnow::chat {
 
 constexpr std::size_t kNowhere = std::numeric_limits<std::size_t>::max();
 
-/// A template that does not put a message into its text.
+/// A template that omits a message.
 class LeftOut : public TemplateError {
  public:
   using TemplateError::TemplateError;
 };
 
-/// Without white space around it.
+/// The text without surrounding white space.
 std::string_view trimmed(std::string_view text);
 
-/// The byte at which the content of each message begins in what a template has written. Templates may cut the white
-/// space around it, put it into a JSON string, put the system's messages before the others, and the results of tools in
-/// the order of their calls. kNowhere: the content is empty or white space, or the template has changed it as it may:
-/// what an assistant says before calls, and results of tools. Thinking and calls are not looked for. Throws LeftOut,
-/// which names the message that is not there.
+/// The byte of a rendering at which the content of each message begins. Templates may trim the content, encode it as a
+/// JSON string, put system messages before all others, and tool results in the order of their calls. kNowhere: the
+/// content is empty or white space, or changed by the template in a permitted way: an assistant's text before calls,
+/// and tool results. Ignores thinking and calls. Throws LeftOut, which names the missing message.
 std::vector<std::size_t> places_of(std::span<const Message> messages, const model::MarkedText& text);
 
 }  // namespace winnow::chat

@@ -72,7 +72,7 @@ std::string with_plain_tools(const std::string& source, const Taken& taken) {
   out += has_system ? "{%- set rule_role = 'system' -%}" : "{%- set rule_role = 'user' -%}";
   out += kMessages;
   if (taken.contents == Contents::parts) out += kParts;
-  // They have been told.
+  // The prelude has rendered them.
   out += taken.no_tools == NoTools::none ? "{%- set tools = none -%}" : "{%- set tools = not_there -%}";
   return out + source;
 }

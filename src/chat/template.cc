@@ -31,7 +31,7 @@ common_chat_tool_choice choice_of(ToolChoice choice) {
   return choice == ToolChoice::none ? COMMON_CHAT_TOOL_CHOICE_NONE : COMMON_CHAT_TOOL_CHOICE_AUTO;
 }
 
-/// A content that has a schema has no thinking in it.
+/// The content of an answer with a schema has no thinking in it.
 common_reasoning_format reasoning_of(const Input& input) {
   const bool is_apart = input.reasoning == Reasoning::apart || !input.schema.empty();
   return is_apart ? COMMON_REASONING_FORMAT_AUTO : COMMON_REASONING_FORMAT_NONE;
@@ -44,7 +44,7 @@ common_chat_msg said_of(const Message& message) {
   out.reasoning_content = message.reasoning;
   out.tool_call_id = message.call_id;
   out.tool_name = message.tool_name;
-  // Calls of functions without parameters often come back without arguments, which templates read as JSON.
+  // Calls without arguments are common for functions without parameters, but templates parse the arguments as JSON.
   for (const auto& call : message.calls)
     out.tool_calls.push_back({call.name, call.arguments.empty() ? "{}" : call.arguments, call.id});
   return out;
@@ -64,7 +64,7 @@ common_chat_templates_inputs inputs_of(const Input& input) {
   return out;
 }
 
-/// Refuses what the library would not survive, and values that take the place of the template's own.
+/// Rejects input that the library would not survive, and variables that replace the template's own.
 void check_input(const std::string& name, const Input& input) {
   constexpr std::array<std::string_view, 5> kOwn{"messages", "tools", "bos_token", "eos_token",
                                                  "add_generation_prompt"};
@@ -93,7 +93,7 @@ std::size_t size_of(const Input& input) {
   return size;
 }
 
-/// The text with its origins. What follows the rendering in the prompt is the last message, which is continued.
+/// The text with its origins. In a continued prompt, the last message follows the rendering.
 model::MarkedText marked(const jinja::string& rendering, const std::string& prompt, const Input& input) {
   model::MarkedText out;
   for (const auto& part : rendering.parts) part.is_input ? out.append_input(part.val) : out.append_template(part.val);
@@ -109,7 +109,7 @@ model::MarkedText marked(const jinja::string& rendering, const std::string& prom
   return out;
 }
 
-/// Whether a template is run with tools, or with messages that are about them.
+/// True if a template is run with tools, or with messages about them.
 bool has_tools(const Input& input) {
   return !input.tools.empty() || std::ranges::any_of(input.messages, [](const Message& message) {
     return message.role == Role::tool || !message.calls.empty();
@@ -127,9 +127,9 @@ struct Template::Impl {
   std::string name;
   Source usual;
   std::optional<Source> tool_use = {};
-  Source plain = {};  ///< the usual one, with tools as texts
+  Source plain = {};  ///< the usual one with tools as text
 
-  /// The template that has a format of its own for the tools of an input; null: none has.
+  /// The template with its own format for the tools of an input; null: none.
   const Source* own_for(const Input& input) const {
     const Source& own = tool_use && !input.tools.empty() ? *tool_use : usual;
     return own.calls == Format::own || !has_tools(input) ? &own : nullptr;
@@ -141,7 +141,7 @@ struct Template::Impl {
 Template::Template(std::string name, const TemplateSources& sources, const std::string& bos, const std::string& eos)
     : impl_(std::make_unique<Impl>()) {
   impl_->name = std::move(name);
-  // The library logs answers that it cannot read, and errors that are thrown as well.
+  // The library logs unparsable answers, and errors that it also throws.
   static const bool is_quiet = (common_log_set_verbosity_thold(-1), true);
   static_cast<void>(is_quiet);
   if (sources.usual.empty()) throw TemplateError(impl_->name + ": there is no chat template");

@@ -16,71 +16,71 @@
 
 namespace winnow::chat {
 
-/// A template that cannot be parsed or run, or that refuses the messages.
+/// A template that cannot be parsed or run, or that rejects the messages.
 class TemplateError : public UsageError {
  public:
   using UsageError::UsageError;
 };
 
-/// A function that a model may call.
+/// A function that a model can call.
 struct Tool {
   std::string name;
   std::string description;
-  std::string parameters;  ///< a JSON Schema
+  std::string parameters;  ///< JSON Schema
 };
 
 enum class ToolChoice : std::uint8_t { automatic, required, none };
 
-/// The part after the messages: an answer that the template opens, nothing, or the rest of the last message.
+/// What follows the messages: the beginning of an answer, nothing, or the continuation of the last message.
 enum class Ending : std::uint8_t { answer, nothing, continued };
 
-/// Whether the model thinks before it answers, where its template has a choice.
+/// Whether the model thinks before it answers, if its template supports both.
 enum class Thinking : std::uint8_t { on, off };
 
-/// Whether an answer may have several calls.
+/// Number of calls in an answer.
 enum class Calls : std::uint8_t { one, parallel };
 
-/// Where the model's thinking goes when an answer is read.
+/// Where the model's thinking goes when an answer is parsed.
 enum class Reasoning : std::uint8_t { apart, in_content };
 
-/// Sources of a model's chat templates in Jinja.
+/// Sources of a model's Jinja chat templates.
 struct TemplateSources {
   std::string usual;
   std::string tool_use = {};  ///< for requests with tools; empty: the usual one
 };
 
-/// Values that a template is run with.
+/// Arguments of a template.
 struct Input {
   std::span<const Message> messages;
   std::span<const Tool> tools;
   ToolChoice tool_choice = ToolChoice::automatic;
   Ending ending = Ending::answer;
   Thinking thinking = Thinking::on;
-  std::map<std::string, std::string> variables = {};  ///< JSON values by the names that the template knows
+  std::map<std::string, std::string> variables = {};  ///< JSON values by the template's variable names
   Calls calls = Calls::parallel;
   Reasoning reasoning = Reasoning::apart;
-  std::string schema = {};  ///< JSON Schema of an answer that is no call; empty: it is free
+  std::string schema = {};  ///< JSON Schema of an answer without calls; empty: any text
 };
 
-/// The text that a template has written.
+/// Output of a template.
 struct Rendering {
   model::MarkedText text;
-  std::vector<std::size_t> messages;  ///< byte at which the content of each message begins in the text; kNowhere: empty
-  AnswerFormat answer;                ///< to this prompt
+  std::vector<std::size_t> messages;  ///< byte of the text at which the content of each message begins; kNowhere: empty
+  AnswerFormat answer;                ///< format of answers to this prompt
   std::set<std::string> left_out;     ///< keywords of schemas that the answer's grammar does not enforce
 };
 
-/// A chat template in Jinja, run by llama.cpp's library. Tools that it does not tell, or refuses, are told as texts.
-/// Immutable, shared by threads.
+/// A Jinja chat template, run by llama.cpp's library. Tools that it does not support are rendered as text. Immutable,
+/// thread-safe.
 class Template {
  public:
-  /// `name` says in errors whose template it is. Throws TemplateError.
+  /// `name`: the template's name in errors. Throws TemplateError.
   Template(std::string name, const TemplateSources& sources, const std::string& bos, const std::string& eos);
   Template(Template&&) noexcept;
   Template& operator=(Template&&) noexcept;
   ~Template();
 
-  /// Throws TemplateError where the template refuses the messages, leaves one of them out, or takes too long.
+  /// Throws TemplateError if the template rejects the messages, omits one, or takes too long.
   Rendering render(const Input& input) const;
 
  private:

@@ -17,8 +17,8 @@ common_chat_templates_inputs question() {
   return out;
 }
 
-/// Templates are written for transformers, which has `tools` none where there are none. A few can only be run where
-/// the variable is not there.
+/// Templates are written for transformers, in which `tools` is none without tools. A few require the variable to be
+/// undefined.
 std::map<std::string, std::string> without_tools(const common_chat_templates* templates) {
   auto inputs = question();
   inputs.force_pure_content = true;
@@ -54,7 +54,7 @@ Source read_source(const std::string& source, const std::string& bos, const std:
 bool has_calls(const common_chat_templates* templates) {
   auto can = common_chat_templates_get_caps(templates);
   if (!can["supports_tools"] && !can["supports_tool_calls"]) return false;
-  auto ruled = question();  // some templates tell tools only where the system says something
+  auto ruled = question();  // some templates render tools only with a system message
   ruled.messages.insert(ruled.messages.begin(), ruled.messages.front());
   ruled.messages.front().role = "system";
   return can_call(templates, question()) || can_call(templates, ruled);

@@ -5,7 +5,7 @@
 
 namespace winnow::device {
 
-/// As Kernels says.
+/// Entries of Kernels.
 const char* prefill(const PrefillTask& task, void* stream);
 const char* observe(const ObserveTask& task, void* stream);
 const char* decode(const DecodeTask& task, void* stream);

@@ -6,11 +6,11 @@
 namespace winnow::device {
 namespace {
 
-/// Rows of quantized elements, by as many as one load gets of a row of D.
+/// Elements per load of quantized rows of D.
 template <int D>
 inline constexpr int kScaledWidth = D >= 128 ? 16 : 8;
 
-/// The readers of an element's rows: as they are stored, and one octet at a time.
+/// Readers of an element's rows: as stored, and one octet at a time.
 struct F32 {
   template <int D>
   using Rows = SingleRows;
@@ -59,7 +59,7 @@ const char* decode_items(const DecodeTask& task, void* stream) {
   });
 }
 
-/// The pairs of elements of keys and values that lanes may have.
+/// Dispatches on the supported pairs of key and value elements.
 const char* decode_any(const DecodeTask& task, void* stream) {
   const auto are = [&](Element keys, Element values) {
     return task.key_element == keys && task.value_element == values;

@@ -11,14 +11,14 @@
 #include "device/parts.h"
 #include "device/tile.h"
 
-/// Products are m16n8k16 with query heads as rows. A block takes eight heads; rows 8 to 15 hold what is left of each
-/// query, and of each probability, after the rounding of rows 0 to 7. So the factors are exact to 2^-16 (bf16) or 2^-21
-/// (f16), and cost nothing more, because this kernel waits for memory. Keys and values go from memory to registers.
+/// Products are m16n8k16 with query heads as rows. A block handles eight heads; rows 8 to 15 have the rounding errors
+/// of the queries and probabilities in rows 0 to 7. So the factors are exact to 2^-16 (bf16) or 2^-21 (f16) at no extra
+/// cost, since the kernel is bound by memory. Keys and values are loaded directly into registers.
 namespace winnow::device {
 
 inline constexpr int kDecodeHeads = 8;
 
-/// Shared memory of a block: fragments of the queries, or later the warps' states; then the entries of an item.
+/// Shared memory of a block: fragments of the queries, later reused for the warps' states; then the entries of an item.
 template <int D>
 struct DecodeShape {
   static constexpr int kQueryBytes = D / 16 * 32 * 16;
@@ -27,12 +27,12 @@ struct DecodeShape {
   static constexpr int bytes(bool listed) { return kEntries + (listed ? DecodeItem::kMost * 12 : 0); }
 };
 
-/// Everything that a warp has seen of its keys, for the query head of this thread's rows.
+/// Softmax state of a warp's keys, for the query head of this thread's rows.
 template <int D>
 struct DecodeState {
-  float out[D / 8][4];  ///< of two columns: of what is rounded, and of what is left
+  float out[D / 8][4];  ///< two columns each: of the rounded numbers, and of the rounding errors
   float largest;
-  float sum;  ///< of this thread's keys
+  float sum;  ///< over this thread's keys
 
   WINNOW_DEVICE void clear() {
     WINNOW_UNROLL
@@ -45,7 +45,7 @@ struct DecodeState {
   }
 };
 
-/// Keys, values and entries as readers of types Keys, Values and Entries; 16 G keys are worked on at once.
+/// Keys, Values and Entries are readers; 16 G keys are processed at once.
 template <class Keys, class Values, class Entries, int D, int G>
 class DecodeBlock {
  public:
@@ -71,7 +71,7 @@ class DecodeBlock {
     sync_block();
     state_.clear();
     for (; first < item_.count; first += kDecodeWarps * kStep) take(first);
-    sync_block();  // before the states take the place of the queries
+    sync_block();  // before the states replace the queries
     share_state();
     sync_block();
     fold();
@@ -87,7 +87,7 @@ class DecodeBlock {
   WINNOW_DEVICE auto key_rows(int first) const {
     return [=, this](int n) { return entries_.row(first + n * 8 + lane_ / 4); };
   }
-  /// Entry e of this thread's four in a group: 2 (lane % 4), the one after it, and those 8 after these.
+  /// Entry e of this thread's four in a group: 2 (lane % 4), the next one, and those 8 after these.
   WINNOW_DEVICE int entry(int first, int group, int e) const {
     return first + group * 16 + lane_ % 4 * 2 + e % 2 + e / 2 * 8;
   }
@@ -95,7 +95,7 @@ class DecodeBlock {
     return [=, this](int group, int e) { return entries_.row(entry(first, group, e)); };
   }
 
-  /// Fragments of the queries, [D / 32][2][lane], the same for all warps.
+  /// Packs fragments of the queries, [D / 32][2][lane], shared by all warps.
   WINNOW_DEVICE void pack_queries() {
     const float by = packed_scale(t_.scale, t_.cap);
     for (int i = thread(); i < D / 16 * 32; i += kDecodeWarps * 32) {
@@ -113,7 +113,7 @@ class DecodeBlock {
     }
   }
 
-  /// Four elements of a query, turned by the item's shift.
+  /// Reads four elements of a query, rotated by the item's shift.
   WINNOW_DEVICE void read_query(const float* q, int at, float (&x)[4]) const {
     WINNOW_UNROLL
     for (int e = 0; e < 4; ++e) x[e] = q[at + e];
@@ -208,7 +208,7 @@ class DecodeBlock {
     return reinterpret_cast<float*>(shared_memory()) + (warp * kDecodeHeads + g) * (D + 2);
   }
 
-  /// Leaves the warp's output, largest logit and sum where all warps see them.
+  /// Writes the warp's output, largest logit and sum to shared memory.
   WINNOW_DEVICE void share_state() {
     WINNOW_UNROLL
     for (int lanes = 1; lanes < 4; lanes *= 2) state_.sum += shuffle_xor(state_.sum, lanes);
@@ -226,7 +226,7 @@ class DecodeBlock {
     }
   }
 
-  /// Folds the states of the warps into that of the item.
+  /// Merges the states of the warps into the item's.
   WINNOW_DEVICE void fold() const {
     const int heads = group_ - first_ < kDecodeHeads ? group_ - first_ : kDecodeHeads;
     for (int i = thread(); i < heads * (t_.dim + 2); i += kDecodeWarps * 32) {
@@ -251,7 +251,7 @@ class DecodeBlock {
   const DecodeTask& t_;
   const DecodeItem item_;
   int group_;
-  int first_;  ///< of the block's heads, within the group
+  int first_;  ///< first head of the block, within the group
   int lane_;
   int warp_;
   Entries entries_;

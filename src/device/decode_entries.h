@@ -10,7 +10,7 @@ namespace winnow::device {
 
 inline constexpr int kDecodeWarps = 4;
 
-/// Entries of an item that are its rows.
+/// Entries that are the item's rows.
 class RowEntries {
  public:
   WINNOW_DEVICE RowEntries(const DecodeItem& item, unsigned char* /*shared*/) : last_(item.count - 1) {}
@@ -22,7 +22,7 @@ class RowEntries {
   int last_;
 };
 
-/// Entries with positions, rows and factors, which all warps read in shared memory.
+/// Entries with positions, rows and factors, in shared memory.
 class ListedEntries {
  public:
   WINNOW_DEVICE ListedEntries(const DecodeItem& item, unsigned char* shared)
@@ -32,7 +32,7 @@ class ListedEntries {
         rows_(positions_ + DecodeItem::kMost),
         factors_(reinterpret_cast<float*>(rows_ + DecodeItem::kMost)) {}
 
-  /// To be called by all threads.
+  /// REQUIRES: called by all threads.
   WINNOW_DEVICE void fetch() const {
     for (int entry = thread(); entry <= last_; entry += kDecodeWarps * 32) {
       positions_[entry] = item_.positions != nullptr ? item_.positions[entry] : 0;

@@ -6,10 +6,10 @@
 
 namespace winnow::device {
 
-/// Keys of a warp, as factors of products with its queries, 8 N at a time. Which of a row's elements a product's k-th
-/// column is, is free as long as both factors agree: thread t of four takes octet o of a row at element octet(o, t).
+/// Keys of a warp as factors of products with its queries, 8 N at a time. The order of columns in a product is free as
+/// long as both factors agree: thread t of four reads octet o of a row at element octet(o, t).
 
-/// Keys as they are stored.
+/// Keys as stored.
 template <class R, int D, int N>
 class StoredKeys {
  public:
@@ -22,7 +22,7 @@ class StoredKeys {
     return o / kOctets * 4 * R::kWidth + quarter * R::kWidth + o % kOctets * 8;
   }
 
-  /// Begins to get keys; row(n) is that of this thread's key of 8.
+  /// Begins to load keys; row(n) is the row of this thread's key of the n-th eight.
   template <class Row>
   WINNOW_DEVICE void load(Row row) {
     if constexpr (kAhead) {
@@ -46,7 +46,7 @@ class StoredKeys {
  private:
   static constexpr int kOctets = R::kWidth / 8;
   static constexpr int kUnits = D / (4 * R::kWidth);
-  /// Keys are on their way while others are worked on, where there are registers for both.
+  /// Prefetches keys while others are processed, if there are enough registers.
   static constexpr bool kAhead = sizeof(typename R::Loaded) <= 20 || D <= 64;
 
   template <class Row>
@@ -83,8 +83,8 @@ class StoredKeys {
   typename R::Loaded loaded_[kAhead ? kUnits : 1][N];
 };
 
-/// Keys that are turned to their entries' effective positions first. An octet and the one that it makes pairs with are
-/// in one thread.
+/// Keys that are first rotated to their entries' effective positions. An octet and its partner in the rotation are in
+/// one thread.
 template <class R, int D, int N>
 class TurnedKeys {
  public:
@@ -98,7 +98,7 @@ class TurnedKeys {
     const int first = (o % kPairs * 4 + quarter) * 8;
     const int second = o / kPairs;
     if (first < angles_.pairs) return first + second * angles_.pairs;
-    return 2 * first + second * 8;  // behind what is turned
+    return 2 * first + second * 8;  // after the rotated elements
   }
 
   template <class Row>
@@ -109,7 +109,7 @@ class TurnedKeys {
     }
   }
 
-  /// position(n) is that of this thread's key.
+  /// position(n) is the position of this thread's key.
   template <class Row, class Position>
   WINNOW_DEVICE void multiply(const Words* queries, Row row, Position position, float (&c)[N][4]) {
     WINNOW_UNROLL

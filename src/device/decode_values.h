@@ -5,8 +5,8 @@
 
 namespace winnow::device {
 
-/// Values of a warp, as factors of products with probabilities, 16 G at a time. A product's column c, of eight, is the
-/// element at octet(o, c) + i in the i-th product of octet o.
+/// Values of a warp as factors of products with probabilities, 16 G at a time. Column c, of eight, of the i-th product
+/// of octet o is element octet(o, c) + i.
 template <class R, int D, int G>
 class StoredValues {
  public:
@@ -19,7 +19,7 @@ class StoredValues {
     return o / kOctets * 8 * R::kWidth + column * R::kWidth + o % kOctets * 8;
   }
 
-  /// Begins to get values; row(group, e) is that of entry e of this thread's four in a group of 16.
+  /// Begins to load values; row(group, e) is the row of entry e of this thread's four in a group of 16.
   template <class Row>
   WINNOW_DEVICE void load(Row row) {
     if constexpr (kAhead) {
@@ -70,7 +70,7 @@ class StoredValues {
     }
     WINNOW_UNROLL
     for (int i = 0; i < 8; ++i) {
-      const std::uint32_t which = i % 2 == 0 ? 0x5410U : 0x7632U;  // the low halves of both, or the high ones
+      const std::uint32_t which = i % 2 == 0 ? 0x5410U : 0x7632U;  // the low or the high halves of both
       WINNOW_UNROLL
       for (int part = 0; part < Factors<R>::kParts; ++part) {
         Product::multiply(out[o * 8 + i], p, bytes_of(v[0].part[part].w[i / 2], v[1].part[part].w[i / 2], which),

@@ -8,7 +8,7 @@
 
 namespace winnow::device {
 
-/// Calls call.operator()<D>() with the least D of those that kernels are compiled for that has room for `dim`.
+/// Calls call.operator()<D>() with the smallest compiled D >= dim.
 template <class Call>
 const char* for_dim(std::int32_t dim, Call call) {
   if (dim <= 0 || dim % 8 != 0 || dim > 256) return "a head's size must be a multiple of 8 up to 256";

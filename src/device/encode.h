@@ -30,7 +30,7 @@ WINNOW_DEVICE constexpr Element element_of() {
   return Element::f32;
 }
 
-/// Where an octet of a row goes: the number of its first element among all of these rows.
+/// Destination of an octet: rows, scales, and the index of its first element in these rows.
 struct RowPlace {
   void* rows;
   void* scales;
@@ -41,14 +41,14 @@ struct RowPlace {
   WINNOW_DEVICE void put(const T& value) const {
     if (is_written) *reinterpret_cast<T*>(static_cast<unsigned char*>(rows) + element / 8 * sizeof(T)) = value;
   }
-  /// Scale of a block of 32 elements, by the first of its four lanes.
+  /// Writes the scale of a block of 32 elements; done by the first of its four lanes.
   WINNOW_DEVICE void put_scale(std::uint32_t bits) const {
     if (is_written && element % kQuantized == 0)
       static_cast<std::uint16_t*>(scales)[element / kQuantized] = static_cast<std::uint16_t>(bits);
   }
 };
 
-/// An octet that stays as it is.
+/// Copies an octet unchanged.
 template <class Loaded>
 WINNOW_DEVICE void copy_octet(const RowPlace& to, const Loaded& loaded) {
   if constexpr (requires { loaded.scale; }) {
@@ -61,7 +61,7 @@ struct alignas(16) SingleOctet {
   float x[8];
 };
 
-/// Octets of a block of 32 are those of four lanes beside one another, which all call this.
+/// REQUIRES: called by the four adjacent lanes that have the octets of a block of 32.
 WINNOW_DEVICE void encode_q8(const RowPlace& to, const float (&x)[8]) {
   float most = 0;
   WINNOW_UNROLL
@@ -81,7 +81,7 @@ WINNOW_DEVICE void encode_q8(const RowPlace& to, const float (&x)[8]) {
   to.put_scale(F16::pack(scale, 0));
 }
 
-/// The first element of the largest magnitude stands for -8.
+/// The first element of the largest magnitude becomes -8.
 WINNOW_DEVICE void encode_q4(const RowPlace& to, const float (&x)[8]) {
   float most = x[0];
   WINNOW_UNROLL
@@ -107,7 +107,7 @@ WINNOW_DEVICE void encode_q4(const RowPlace& to, const float (&x)[8]) {
   to.put_scale(F16::pack(scale, 0));
 }
 
-/// To be called by whole warps where the element has scales.
+/// REQUIRES: called by whole warps if the element has scales.
 WINNOW_DEVICE void encode_octet(Element element, const RowPlace& to, const float (&x)[8]) {
   switch (element) {
     case Element::f32: {

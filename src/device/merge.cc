@@ -9,12 +9,12 @@
 namespace winnow::device {
 namespace {
 
-inline constexpr int kSlices = 16;  ///< warps, each of which folds one part in sixteen
+inline constexpr int kSlices = 16;  ///< warps, each of which merges every sixteenth part
 inline constexpr int kMergeThreads = kSlices * 32;
 inline constexpr int kMostDim = 256;
 inline constexpr int kProbabilityThreads = 256;
 
-/// A block is one query head of one row.
+/// A block handles one query head of one row.
 class MergeBlock {
  public:
   WINNOW_DEVICE explicit MergeBlock(const DecodeTask& task)
@@ -55,7 +55,7 @@ class MergeBlock {
     return sum;
   }
 
-  /// The same for all threads, in an order that is always the same.
+  /// Reduces over the block. All threads get the result; the order is fixed.
   template <class Fold>
   WINNOW_DEVICE float reduce(float mine, Fold fold) const {
     WINNOW_UNROLL
@@ -64,11 +64,11 @@ class MergeBlock {
     sync_block();
     float all = shared()[0];
     for (int w = 1; w < kSlices; ++w) all = fold(all, shared()[w]);
-    sync_block();  // before the next one
+    sync_block();  // before the next reduction
     return all;
   }
 
-  /// Leaves the sum of parts begin + s, begin + s + 16 and so on in shared memory, [slice][dim], by warp s.
+  /// Warp s writes the sum of parts begin + s, begin + s + 16 and so on to shared memory, [slice][dim].
   WINNOW_DEVICE void fold_slice(float largest) const {
     const int slice = thread() / 32;
     for (int at = thread() % 32 * 4; at < t_.dim; at += 128) {
@@ -103,7 +103,7 @@ class MergeBlock {
 
 WINNOW_KERNEL(kMergeThreads) merge_kernel(const DecodeTask task) { MergeBlock(task).run(); }
 
-/// A block makes probabilities of the logits that an item left.
+/// A block turns the logits of one item into probabilities.
 WINNOW_KERNEL(kProbabilityThreads) probabilities_kernel(const DecodeTask task) {
   const DecodeItem& item = task.items[block_x()];
   if (item.probabilities == nullptr) return;

@@ -5,7 +5,8 @@
 
 namespace winnow::device {
 
-/// Folds the parts of each query into its output, and makes probabilities of the logits of the items that want them.
+/// Merges the parts of each query into its output, and turns the logits of items with `probabilities` into
+/// probabilities.
 const char* merge(const DecodeTask& task, void* stream);
 
 }  // namespace winnow::device

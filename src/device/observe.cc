@@ -9,7 +9,7 @@
 namespace winnow::device {
 namespace {
 
-/// A block's share: 16 x kStrips keys for each of its warps, which walk over tiles of kQueries observed queries.
+/// Share of a block: 16 x kStrips keys for each warp, which loops over tiles of kQueries observed queries.
 template <int D>
 struct ObserveShape {
   static constexpr int kWarps = 8;
@@ -18,10 +18,10 @@ struct ObserveShape {
   static constexpr int kThreads = kWarps * 32;
   static constexpr int kKeys = 16 * kWarps * kStrips;
   static constexpr int kRows = Tile<D>::bytes(kKeys + 2 * kQueries);
-  static constexpr int kShared = kRows + 512;  // so that its end is a multiple of a row's bytes, too
+  static constexpr int kShared = kRows + 512;  // its end is also a multiple of a row's bytes
 };
 
-/// One block of keys of one query head. Products have keys as rows, so that each thread reduces over its own columns.
+/// A block of keys of one query head. Products have keys as rows, so that each thread reduces over its own columns.
 template <class T, int D>
 class ObserveBlock {
  public:
@@ -47,10 +47,10 @@ class ObserveBlock {
     for (int s = 0; s < Shape::kStrips; ++s) of_key_[s][0] = of_key_[s][1] = 0;
     for (bool more = true; more; ++tile) {
       wait_copies<0>();
-      sync_block();  // the tile is there, and nobody reads the one before
+      sync_block();  // the tile has arrived, and the previous one is no longer read
       more = tile + 1 < tiles && is_seen(tile + 1);
       if (more) copy_tile(tile + 1);
-      const float next = more ? less(tile + 1) : 0;  // comes while the tile is observed
+      const float next = more ? less(tile + 1) : 0;  // loaded while the tile is observed
       observe_tile(tile);
       if (more) share(tile + 1, next);
     }
@@ -59,13 +59,13 @@ class ObserveBlock {
 
  private:
   WINNOW_DEVICE Tile<D> queries(int tile) const { return keys_.after(Shape::kKeys + tile % 2 * Shape::kQueries); }
-  /// Subtracted from the logits of each query of a tile, so that their powers of 2 are its probabilities times its
-  /// weight.
+  /// Subtrahends of the logits of each query in a tile, which make their powers of 2 the probabilities times the
+  /// query's weight.
   WINNOW_DEVICE float* less_of(int tile) const {
     return reinterpret_cast<float*>(shared_memory() + Shape::kRows) + tile % 2 * Shape::kQueries;
   }
 
-  /// Query of the chunk.
+  /// Index of an observed query in the chunk.
   WINNOW_DEVICE int query(int i) const {
     const int existing = i < t_.observed ? i : t_.observed - 1;
     return t_.rows != nullptr ? t_.rows[existing] : existing;
@@ -84,7 +84,7 @@ class ObserveBlock {
     }
     return low;
   }
-  /// Whether its first query reaches back to a key of the block.
+  /// True if the tile's first query reaches back to a key of the block.
   WINNOW_DEVICE bool is_seen(int tile) const {
     return t_.reach == 0 || t_.first + query(tile * Shape::kQueries) - (block_ + Shape::kKeys - 1) < t_.reach;
   }
@@ -106,7 +106,7 @@ class ObserveBlock {
     commit_copies();
   }
 
-  /// The same for this thread's query of a tile. Infinite where there is none: its probabilities are 0.
+  /// Subtrahend of this thread's query in a tile. Infinite without a query, whose probabilities are then 0.
   WINNOW_DEVICE float less(int tile) const {
     const int i = tile * Shape::kQueries + thread();
     if (thread() >= Shape::kQueries || i >= t_.observed) return infinity();
@@ -130,7 +130,8 @@ class ObserveBlock {
     }
   }
 
-  /// The soft cap, and kNever where a query of the tile does not see a key of a strip, or is too far from it.
+  /// Applies the soft cap, and sets kNever where a query of the tile does not see a key of a strip, or is too far from
+  /// it.
   WINNOW_DEVICE void limit(int tile, float (&x)[Shape::kQueries / 8][4], int first_key) const {
     if (t_.cap > 0) {
       WINNOW_UNROLL
@@ -191,7 +192,7 @@ class ObserveBlock {
   const ObserveTask& t_;
   int head_;
   int block_;     ///< first key
-  int last_key_;  ///< key after the last
+  int last_key_;  ///< end of the keys
   Tile<D> keys_;
   Lane own_;
   float of_key_[Shape::kStrips][2];

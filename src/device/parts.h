@@ -8,8 +8,8 @@
 
 namespace winnow::device {
 
-/// The work space of a decode step: for each item and query head of its group the output, [items][group][dim], and
-/// after all of these the largest logit and the sum of 2^(logit - largest), [items][group][2].
+/// Work space of a decode step: the output of each item and query head of its group, [items][group][dim], followed by
+/// the largest logits and the sums of 2^(logit - largest), [items][group][2].
 struct Parts {
   float* outputs;
   float* states;

@@ -9,10 +9,10 @@
 namespace winnow::device {
 namespace {
 
-/// Before every row of the past.
+/// Row number before all rows of the past.
 inline constexpr int kOldest = -(1 << 30);
 
-/// A block's share: 16 x kStrips queries for each of its warps, against tiles of kKeys keys.
+/// Share of a block: 16 x kStrips queries for each warp, against tiles of kKeys keys.
 template <int D>
 struct PrefillShape {
   static constexpr int kWarps = 4;
@@ -23,12 +23,12 @@ struct PrefillShape {
   static constexpr int kShared = Tile<D>::bytes(kQueries + 4 * kKeys);
 };
 
-/// Softmax over the keys that came so far, of this thread's two rows of a strip, whose output is not divided yet.
+/// Softmax state over the keys so far, for this thread's two rows of a strip. The output is not divided yet.
 template <int D>
 struct Softmax {
   float out[D / 8][4];
   float largest[2];
-  float sum[2];  ///< of this thread's columns
+  float sum[2];  ///< over this thread's columns
 
   WINNOW_DEVICE void begin(const float* sink, bool counts_sink) {
     WINNOW_UNROLL
@@ -43,8 +43,8 @@ struct Softmax {
     }
   }
 
-  /// Takes the logits of a tile, and leaves their exponentials in their place. A row that has seen none yet takes
-  /// nonsense, which is multiplied by 0 when it sees its first: its own at last.
+  /// Replaces the logits of a tile by their exponentials. Before a row's first visible key the values are meaningless;
+  /// they are multiplied by 0 when that key, at the latest its own, arrives.
   template <int Keys>
   WINNOW_DEVICE void take(float (&x)[Keys / 8][4]) {
     WINNOW_UNROLL
@@ -80,7 +80,7 @@ struct Softmax {
   }
 };
 
-/// One block of queries of one head. Past: whether rows may come before those of the scratch, which takes registers.
+/// A block of queries of one head. Past: rows before those of the scratch are supported, which takes registers.
 template <class T, int D, bool Past>
 class PrefillBlock {
  public:
@@ -111,7 +111,7 @@ class PrefillBlock {
     const int tiles = past_tiles() + tiles_of(end_ - start_);
     for (int tile = 0; tile < tiles; ++tile) {
       wait_copies<0>();
-      sync_block();  // the tile is there, and nobody reads the one before
+      sync_block();  // the tile has arrived, and the previous one is no longer read
       if (tile + 1 < tiles) copy_tile(tile + 1);
       attend(tile);
     }
@@ -127,7 +127,7 @@ class PrefillBlock {
 
   WINNOW_DEVICE static int tiles_of(int keys) { return (keys + Shape::kKeys - 1) / Shape::kKeys; }
 
-  /// Tiles of the past come first. Its rows stand before row 0, so that they have negative numbers.
+  /// Adds the tiles of the past, which come first. Its rows have negative numbers.
   WINNOW_DEVICE void see_past(int oldest) {
     if constexpr (!Past) return;
     past_tiles_ = 0;
@@ -192,7 +192,7 @@ class PrefillBlock {
     multiply_by_values(values(tile), x);
   }
 
-  /// The soft cap, and kNever where a key is not seen. `row` is the first of this thread's two.
+  /// Applies the soft cap, and sets kNever for hidden keys. `row`: the first of this thread's two rows.
   WINNOW_DEVICE void limit(float (&x)[Shape::kKeys / 8][4], int tile, int row) const {
     if (t_.cap > 0) {
       WINNOW_UNROLL
@@ -265,11 +265,11 @@ class PrefillBlock {
   int start_;  ///< first key
   int past_tiles_;
   int past_start_;  ///< first key of the past
-  int past_end_;    ///< row after its last
-  int end_;         ///< key after the last
+  int past_end_;    ///< end of the past's rows
+  int end_;         ///< end of the keys
   Tile<D> queries_;
   Lane own_;
-  int row_[Shape::kStrips];  ///< of this thread, in the block
+  int row_[Shape::kStrips];  ///< this thread's rows in the block
   Softmax<D> softmax_[Shape::kStrips];
 };
 

@@ -8,10 +8,10 @@
 
 namespace winnow::device {
 
-/// Rows as they are stored, read by octets of elements. load() begins to get kWidth elements; of these pairs() makes
-/// each octet four words with two numbers each, as products of `Product` take them, and numbers() makes it f32.
+/// Stored rows, read in octets of elements. load() begins to load kWidth elements. pairs() turns an octet of them into
+/// four words with two numbers each, as factors of `Product`; numbers() converts it to f32.
 
-/// Elements that a quantized row is padded to.
+/// Padding of quantized rows, in elements.
 inline constexpr int kQuantized = 32;
 
 template <class T>
@@ -38,7 +38,7 @@ struct PlainRows {
   }
 };
 
-/// Numbers that no product takes as they are: see split().
+/// Rows of f32, which are split() into factors.
 struct SingleRows {
   using Product = Bf16;
   struct Loaded {
@@ -64,17 +64,17 @@ struct SingleRows {
   }
 };
 
-/// The bits of a pair of f16 that stand for 1024, to which an integer below is added by setting low bits.
+/// A pair of f16 1024: setting low bits adds an integer below 1024.
 inline constexpr std::uint32_t kThousands = 0x64006400U;
 
-/// Quantized rows: integers that f16 has exactly, and a scale.
+/// Quantized rows: integers that are exact in f16, and a scale.
 template <class Integers, int W>
 struct ScaledRows {
   using Product = F16;
   static constexpr int kWidth = W;
   struct Loaded {
     typename Integers::template Bits<W> bits;
-    std::uint32_t scale;  ///< twice
+    std::uint32_t scale;  ///< in both halves
   };
 
   const unsigned char* data;
@@ -106,7 +106,7 @@ struct ScaledRows {
   }
 };
 
-/// Bits of W / 8 octets, each of so many words.
+/// Bits of W / 8 octets, in so many words each.
 template <int Octets, int Words32>
 struct OctetBits {
   std::uint32_t w[Octets * Words32];
@@ -128,7 +128,7 @@ struct Bytes {
   }
   template <class AllBits>
   WINNOW_DEVICE static Words octet(const AllBits& bits, int octet) {
-    constexpr std::uint32_t kBias = 0x64806480U;  // 1024 + 128, twice
+    constexpr std::uint32_t kBias = 0x64806480U;  // 1024 + 128, in both halves
     Words v;
     WINNOW_UNROLL
     for (int i = 0; i < 2; ++i) {
@@ -155,7 +155,7 @@ struct Nibbles {
   }
   template <class AllBits>
   WINNOW_DEVICE static Words octet(const AllBits& bits, int octet) {
-    constexpr std::uint32_t kBias = 0x64086408U;  // 1024 + 8, twice
+    constexpr std::uint32_t kBias = 0x64086408U;  // 1024 + 8, in both halves
     Words v;
     WINNOW_UNROLL
     for (int i = 0; i < 4; ++i) v.w[i] = F16::minus((bits.w[octet] >> 4 * i & 0x000f000fU) | kThousands, kBias);
@@ -168,7 +168,7 @@ using Q8Rows = ScaledRows<Bytes, W>;
 template <int W>
 using Q4Rows = ScaledRows<Nibbles, W>;
 
-/// Two numbers, and what is left of them after rounding.
+/// Rounds two numbers, and returns the rounding errors as well.
 template <class T>
 WINNOW_DEVICE void split(float x, float y, std::uint32_t& rounded, std::uint32_t& rest) {
   rounded = T::pack(x, y);
@@ -181,7 +181,7 @@ WINNOW_DEVICE void split(const float (&x)[8], Words& rounded, Words& rest) {
   for (int i = 0; i < 4; ++i) split<T>(x[2 * i], x[2 * i + 1], rounded.w[i], rest.w[i]);
 }
 
-/// An octet as factors of products: words, or what they are rounded to and what is left, where that is not the same.
+/// An octet as factors of products: words, or the rounded numbers and their rounding errors.
 template <class R>
 struct Factors {
   static constexpr int kParts = 1;

@@ -11,9 +11,9 @@ namespace winnow::device {
 namespace {
 
 inline constexpr int kStoreThreads = 256;
-inline constexpr int kStoreEach = 4;  ///< octets of a thread, whose loads are on their way at the same time
+inline constexpr int kStoreEach = 4;  ///< octets per thread, whose loads overlap
 
-/// A thread encodes octets of a run; octets of one row, and so of one block of 32, belong to neighbours.
+/// Encodes octets of a run. Octets of one row, and thus of a block of 32, belong to adjacent threads.
 template <class R>
 class StoreOctets {
  public:
@@ -43,8 +43,8 @@ class StoreOctets {
 
   struct Place {
     int entry, from, to, at;
-    bool is_read;     ///< false: behind what the source has of the row
-    bool is_written;  ///< false: behind the run's entries
+    bool is_read;     ///< false: beyond the source's part of the row
+    bool is_written;  ///< false: beyond the run's entries
   };
 
   WINNOW_DEVICE Place place_of(int octet) const {
@@ -104,7 +104,7 @@ class StoreOctets {
   const StoreTask& t_;
   const StoredRun run_;
   R from_;
-  int stored_;  ///< elements of a row that is written
+  int stored_;  ///< elements of a written row
   bool turned_;
 };
 

@@ -9,11 +9,12 @@
 namespace winnow::device {
 
 inline constexpr float kLog2e = 1.4426950408889634F;
-/// Less than any logit; finite, so that differences are numbers.
+/// Less than any logit, but finite, so that differences are numbers.
 inline constexpr float kNever = -1e30F;
 
-/// Rows of D elements of 16 bits in shared memory. Columns of 16 bytes are swizzled by their row, so that eight rows of
-/// one column, or eight columns of one row, lie in different banks. The first row lies at a multiple of its bytes.
+/// Rows of D 16-bit elements in shared memory. Columns of 16 bytes are swizzled by row, so that eight rows of one
+/// column, or eight columns of one row, are in different banks. REQUIRES: the first row is aligned to the bytes of a
+/// row.
 template <int D>
 struct Tile {
   static constexpr int kColumns = D / 8;
@@ -24,18 +25,18 @@ struct Tile {
   WINNOW_DEVICE std::uint16_t* at(int row, int column) const { return data + row * D + (column ^ row % 8) * 8; }
   WINNOW_DEVICE Tile after(int rows) const { return {data + rows * D}; }
 
-  /// The place of a row and column for walk().
+  /// Address of a row and column for walk().
   WINNOW_DEVICE SharedAddress start(int row, int column) const { return address_of(at(row, column)); }
-  /// From such a place with an even column, or one beside it: `rows` down, a multiple of 8, and to the column that
-  /// differs from it by the bits of 2 `pairs`. One instruction where a kernel would else keep an address for each
+  /// Moves from an address with an even column, or the one after it, down by `rows`, a multiple of 8, and to the column
+  /// that differs by the bits of 2 `pairs`. A single instruction; otherwise a kernel would keep an address for each
   /// column.
   WINNOW_DEVICE static SharedAddress walk(SharedAddress from, int pairs, int rows) {
     return (from ^ static_cast<SharedAddress>(pairs * 32)) + static_cast<SharedAddress>(rows * D * 2);
   }
 };
 
-/// Begins to copy rows into a tile by a block of so many threads. `address` gives where row r lies. Rows from `count`
-/// on are zeros, and so are elements from `dim` on. Each thread stays in one column.
+/// Begins to copy rows into a tile, by a block of `Threads` threads. `address` gives the address of row r. Rows from
+/// `count` on and elements from `dim` on are zeros. Each thread stays in one column.
 template <int Rows, int Threads, int D, class Address>
 WINNOW_DEVICE void copy_rows(Tile<D> to, int dim, int count, Address address) {
   constexpr int kStep = Threads / Tile<D>::kColumns;
@@ -50,7 +51,7 @@ WINNOW_DEVICE void copy_rows(Tile<D> to, int dim, int count, Address address) {
   }
 }
 
-/// Products of 16 rows of `a` (fragments by load_matrices) with 16 rows of `b` over 16 columns: adds to two fragments.
+/// Adds products of 16 rows of `a` (fragments by load_matrices) and 16 rows of `b` over 16 columns to two fragments.
 template <class T>
 WINNOW_DEVICE void multiply_pair(float (&low)[4], float (&high)[4], const std::uint32_t (&a)[4],
                                  const std::uint32_t (&b)[4]) {
@@ -58,8 +59,8 @@ WINNOW_DEVICE void multiply_pair(float (&low)[4], float (&high)[4], const std::u
   T::multiply(high, a, b[2], b[3]);
 }
 
-/// The row and column of a tile that this lane names to load_matrices: for 16 rows as left factors, and for 16 rows as
-/// right ones, of 16 columns each.
+/// The row and column of a tile that this lane passes to load_matrices: for 16 rows as left or as right factors, of 16
+/// columns each.
 struct Lane {
   int lane;
 
@@ -69,7 +70,7 @@ struct Lane {
   WINNOW_DEVICE int right_column() const { return lane / 8 % 2; }
 };
 
-/// Products of 16 x Strips rows of `left`, from row `first` on, with the first 8 x Octets rows of `right`.
+/// Products of 16 x Strips rows of `left`, from row `first` on, and the first 8 x Octets rows of `right`.
 template <class T, int D, int Strips, int Octets>
 WINNOW_DEVICE void multiply_rows(Tile<D> left, int first, Tile<D> right, Lane own, float (&x)[Strips][Octets][4]) {
   WINNOW_UNROLL
@@ -97,13 +98,13 @@ WINNOW_DEVICE void multiply_rows(Tile<D> left, int first, Tile<D> right, Lane ow
   }
 }
 
-/// Queries are packed so that their products are logits in base 2, or with a soft cap what its tanh takes.
+/// Scale of packed queries: their products are logits in base 2, or with a soft cap the arguments of its tanh.
 WINNOW_DEVICE float packed_scale(float scale, float cap) { return cap > 0 ? scale / cap : scale * kLog2e; }
 
-/// cap tanh(x) in base 2. Its error is 1e-7 of the cap.
+/// cap tanh(x) in base 2, with an error of 1e-7 of the cap.
 WINNOW_DEVICE float capped(float x, float cap) { return cap * kLog2e * (1 - divide(2, 1 + exp2(2 * kLog2e * x))); }
 
-/// Whether a query and a key are seen together, the query at or after the key by less than `reach`; 0: by any distance.
+/// True if a query sees a key: the query is at or after the key, by less than `reach`; 0: by any distance.
 WINNOW_DEVICE bool sees(int query, int key, int reach) { return key <= query && (reach == 0 || query - key < reach); }
 
 }  // namespace winnow::device

@@ -8,7 +8,7 @@
 
 namespace winnow::device {
 
-/// The angles of one position, negative ones turn back. REQUIRES: its magnitude is within the table.
+/// Rotation to one position; backwards if it is negative. REQUIRES: the position's magnitude is within the table.
 class Turn {
  public:
   WINNOW_DEVICE Turn(const Angles& angles, int position)
@@ -17,7 +17,7 @@ class Turn {
         width_(angles.width),
         sign_(position < 0 ? -1.0F : 1.0F) {}
 
-  /// Turns pairs [first, first + 4), whose elements are x[k] and y[k]. REQUIRES: first is a multiple of 4.
+  /// Rotates pairs [first, first + 4), with elements x[k] and y[k]. REQUIRES: first is a multiple of 4.
   WINNOW_DEVICE void turn(int first, float (&x)[4], float (&y)[4]) const {
     const Floats c = load_floats(coarse_ + first);
     const Floats s = load_floats(coarse_ + width_ + first);
@@ -45,7 +45,7 @@ class Turn {
   float sign_;
 };
 
-/// Turns an octet of adjacent pairs that begins with element `at`, as far as it is turned at all.
+/// Rotates an octet of adjacent pairs that begins with element `at`, unless it is beyond the rotated elements.
 WINNOW_DEVICE void turn_adjacent(const Turn& turn, const Angles& angles, int at, float (&x)[8]) {
   if (at >= 2 * angles.pairs) return;
   float first[4];
@@ -63,7 +63,7 @@ WINNOW_DEVICE void turn_adjacent(const Turn& turn, const Angles& angles, int at,
   }
 }
 
-/// Turns octets x and y, whose elements make pairs from pair `first` on.
+/// Rotates octets x and y, whose elements are pairs from pair `first` on.
 WINNOW_DEVICE void turn_halves(const Turn& turn, int first, float (&x)[8], float (&y)[8]) {
   WINNOW_UNROLL
   for (int half = 0; half < 8; half += 4) {
@@ -83,7 +83,7 @@ WINNOW_DEVICE void turn_halves(const Turn& turn, int first, float (&x)[8], float
   }
 }
 
-/// Null, or why rows cannot be turned so.
+/// Null, or the reason why rows cannot be rotated with these angles.
 inline const char* problem_of(const Angles& angles, std::int32_t dim) {
   if (angles.fine == nullptr) return nullptr;
   if (angles.pairs % 8 != 0 || angles.width % 4 != 0 || angles.width < angles.pairs || 2 * angles.pairs > dim)

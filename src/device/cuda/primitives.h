@@ -20,7 +20,7 @@ WINNOW_DEVICE int block_x() { return static_cast<int>(blockIdx.x); }
 WINNOW_DEVICE int block_y() { return static_cast<int>(blockIdx.y); }
 WINNOW_DEVICE int blocks_x() { return static_cast<int>(gridDim.x); }
 
-/// The block's shared memory, as many bytes as its launch said.
+/// Shared memory of the block, of the size given at launch.
 WINNOW_DEVICE unsigned char* shared_memory() {
   extern __shared__ __align__(1024) unsigned char bytes[];
   return bytes;
@@ -50,7 +50,7 @@ struct alignas(16) Floats {
   float x[4];
 };
 WINNOW_DEVICE Floats load_floats(const float* from) { return *reinterpret_cast<const Floats*>(from); }
-/// Loads from memory that is read once and that no running kernel writes.
+/// Loads from memory that is read once, and that no running kernel writes.
 WINNOW_DEVICE Words load16(const void* from) {
   Words v;
   asm("ld.global.nc.L1::no_allocate.v4.u32 {%0,%1,%2,%3}, [%4];"
@@ -66,18 +66,18 @@ WINNOW_DEVICE HalfWords load8(const void* from) {
 WINNOW_DEVICE std::uint32_t load2(const void* from) { return __ldg(static_cast<const unsigned short*>(from)); }
 WINNOW_DEVICE std::uint32_t load4(const void* from) { return __ldg(static_cast<const unsigned*>(from)); }
 
-/// The bytes of (a, b), 0 to 7, that the four nibbles of `which` name.
+/// Selects four of the bytes 0 to 7 of (a, b) by the nibbles of `which`.
 WINNOW_DEVICE std::uint32_t bytes_of(std::uint32_t a, std::uint32_t b, std::uint32_t which) {
   return __byte_perm(a, b, which);
 }
 
-/// An address in shared memory, to reckon with.
+/// Address in shared memory, for arithmetic.
 using SharedAddress = std::uint32_t;
 WINNOW_DEVICE SharedAddress address_of(const void* shared) {
   return static_cast<SharedAddress>(__cvta_generic_to_shared(shared));
 }
 
-/// Four matrices of 8 x 8 elements of 16 bits; lane l names row l % 8 of matrix l / 8.
+/// Loads four matrices of 8 x 8 elements of 16 bits; lane l gives row l % 8 of matrix l / 8.
 WINNOW_DEVICE void load_matrices(std::uint32_t (&r)[4], SharedAddress row) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
                : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
@@ -89,18 +89,18 @@ WINNOW_DEVICE void load_transposed(std::uint32_t (&r)[4], SharedAddress row) {
                : "r"(row));
 }
 
-/// Begins to copy 16 bytes into shared memory, or zeros if there is nothing to copy.
+/// Begins an asynchronous copy of 16 bytes into shared memory, or writes zeros if `there` is false.
 WINNOW_DEVICE void copy_async(void* to, const void* from, bool there) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(address_of(to)), "l"(from), "r"(there ? 16 : 0));
 }
 WINNOW_DEVICE void commit_copies() { asm volatile("cp.async.commit_group;"); }
-/// Waits for this thread's copies but for those of the last N commits.
+/// Waits for this thread's copies, except those of the last N commits.
 template <int N>
 WINNOW_DEVICE void wait_copies() {
   asm volatile("cp.async.wait_group %0;" ::"n"(N));
 }
 
-/// Numbers of 16 bits, two in a word. multiply() adds a product of 16 x 16 by 16 x 8 elements to c, by the warp.
+/// Pairs of 16-bit numbers in a word. multiply() adds the warp's product of 16 x 16 by 16 x 8 elements to c.
 struct Bf16 {
   WINNOW_DEVICE static std::uint32_t pack(float low, float high) {
     const __nv_bfloat162 v = __floats2bfloat162_rn(low, high);
@@ -143,12 +143,12 @@ struct F16 {
   WINNOW_DEVICE static __half2 half2(std::uint32_t u) { return *reinterpret_cast<const __half2*>(&u); }
 };
 
-/// Blocks of a launch, threads of a block, bytes of shared memory of a block.
+/// Blocks of a launch, threads and bytes of shared memory of a block.
 struct Grid {
   int x, y, threads, shared;
 };
 
-/// Queues Kernel. Gives null, or why it could not.
+/// Queues Kernel. Returns null, or the reason of a failure.
 template <auto Kernel, class Task>
 const char* launch(const Grid& grid, void* stream, const Task& task) {
   if (grid.x == 0 || grid.y == 0) return nullptr;

@@ -45,7 +45,7 @@ struct Fiber {
   int commits = 0;
 };
 
-/// Memory whose last byte is the last before a page that nobody may touch.
+/// Memory whose end is followed by a guard page.
 class Guarded {
  public:
   explicit Guarded(std::size_t bytes) {
@@ -127,7 +127,7 @@ Grid launched{};
 int at_x = 0;
 int at_y = 0;
 
-/// Runs a warp until all of its threads wait for others or are done. Returns whether any of them ran.
+/// Runs a warp until all of its threads wait or are done. Returns true if any of them ran.
 bool Block::run_warp(int warp) {
   const auto first = fibers_.begin() + std::ptrdiff_t{warp} * kWarp;
   const auto end = first + std::min<std::ptrdiff_t>(kWarp, fibers_.end() - first);

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <cstdint>
 
-/// Numbers of 16 bits, rounded to the nearest, ties to even.
+/// 16-bit numbers, rounded to nearest, ties to even.
 namespace winnow::device::emulated {
 
 inline std::uint16_t bf16_of(float x) {

@@ -31,11 +31,10 @@ T aligned(const void* from) {
   return value;
 }
 
-/// Element (i, j) of matrix m is in half e of register m of lane 4 i + j / 2, e = j % 2; transposed, i and j change
-/// places.
+/// Element (i, j) of matrix m is in half e = j % 2 of register m of lane 4 i + j / 2; transposed, i and j are swapped.
 template <bool Transposed>
 void load(std::uint32_t (&r)[4], SharedAddress address) {
-  // Addresses are numbers because kernels reckon with them.
+  // Addresses are integers, since kernels do arithmetic with them.
   const auto* const row = reinterpret_cast<const void*>(address);  // NOLINT(performance-no-int-to-ptr)
   (void)aligned<Words>(row);
   const auto all = share(row);
@@ -56,7 +55,7 @@ struct Fragments {
   std::uint32_t b[2];
 };
 
-/// Products are exact in f32 but for the order of the sum, which a GPU does not promise either.
+/// Products are exact in f32 except for the order of the sum, which GPUs do not guarantee either.
 template <class T>
 void product(float (&c)[4], const std::uint32_t (&a)[4], std::uint32_t b0, std::uint32_t b1) {
   const auto all = share(Fragments{{a[0], a[1], a[2], a[3]}, {b0, b1}});

@@ -45,7 +45,7 @@ struct alignas(8) HalfWords {
 struct alignas(16) Floats {
   float x[4];
 };
-/// Reads as a GPU does, which takes only addresses that are multiples of the size.
+/// Loads with a GPU's alignment rule: addresses must be multiples of the size.
 Floats load_floats(const float* from);
 Words load16(const void* from);
 HalfWords load8(const void* from);
