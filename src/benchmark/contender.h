@@ -15,7 +15,7 @@ namespace winnow::benchmark {
 struct Bytes {
   std::size_t kv = 0;    ///< keys and values held
   std::size_t read = 0;  ///< of these, the bytes that a decode step reads
-  std::size_t peak = 0;  ///< including scratch memory, since start()
+  std::size_t peak = 0;  ///< including work space, since start()
 };
 
 /// An engine with its options, measured in turns with others. The order of calls: start() once, then any number of

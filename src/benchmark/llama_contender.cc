@@ -34,7 +34,7 @@ class LlamaContender : public Contender {
       : before_(anonymous_memory()), llama_(std::move(model), options), cache_bytes_(std::move(cache_bytes)) {
     bytes_.kv = as_size(options.sequences) * cache_bytes_(options.context / options.sequences);
     llama_.decode(std::vector<Token>(std::min(options.ubatch, options.context),
-                                     1));  // touches its scratch memory
+                                     1));  // touches its work space
     llama_.clear();
     bytes_.peak = std::max(bytes_.kv, std::max(anonymous_memory(), before_) - before_);
   }

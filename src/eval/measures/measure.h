@@ -60,7 +60,7 @@ enum class Likelihood : std::uint8_t {
 Measure choosing(Likelihood likelihood);
 
 /// Decodes 64 tokens for one sequence, then for a batch of eight copies. Values: "ttft_ms" (time to the first token),
-/// "decode_tps" and "decode_tps_8" (tokens per second of all sequences), "peak_bytes" (keys, values and scratch memory
+/// "decode_tps" and "decode_tps_8" (tokens per second of all sequences), "peak_bytes" (keys, values and work space
 /// while reading). The score is the share of the full f16 cache's bytes that is saved.
 Measure timing();
 
@@ -68,7 +68,7 @@ Measure timing();
 /// Their prompts are the sample's with other beginnings, and each answer has its greatest length. Values: "e2e_ms"
 /// (from the first request to the end of the last answer), "tps" (generated tokens per second of that time), "batch"
 /// (the most requests that were answered together), "ttft_ms" (mean time to the first token), "peak_bytes" (keys,
-/// values and scratch memory of all requests). The score is the share of the full f16 cache's bytes that is saved when
+/// values and work space of all requests). The score is the share of the full f16 cache's bytes that is saved when
 /// an answer ends. There is no score if the memory is too small for one request.
 WholeMeasure serving(std::size_t memory);
 
