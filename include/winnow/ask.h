@@ -52,8 +52,8 @@ class WINNOW_EXPORT AskSpec {
 /// All ask methods with their options.
 WINNOW_EXPORT std::vector<MethodInfo> list_ask_methods();
 
-/// What to do with a document whose keys and values cannot be read when they are needed: its store is gone, the
-/// document was removed, or a block is damaged.
+/// Handling of a document whose keys and values cannot be read when they are needed: its store is gone, the document
+/// was removed, or a block is damaged.
 enum class UnreadableDocument : std::uint8_t {
   is_an_error,
   is_recomputed,  ///< its tokens, loaded when it was opened, are read again and compressed as before: the same cache at

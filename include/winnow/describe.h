@@ -18,7 +18,7 @@ struct TypeShare {
 
 /// Description of a GGUF file, and whether winnow runs it.
 struct ModelDescription {
-  /// As Model::info() of a loaded model. If winnow does not run the file, only the common keys of the file, without
+  /// Model::info() of the loaded model. If winnow does not run the file, only the common keys of the file, without
   /// `layers`; 0 or empty: not in the file.
   ModelInfo info;
   int parts = 1;                      ///< number of files of the model

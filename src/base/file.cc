@@ -169,7 +169,7 @@ void ReplacingFile::fail(int error) const {
 }
 
 void ReplacingFile::write(std::span<const std::byte> bytes) {
-  if (bytes.empty()) return;  // and may have no address
+  if (bytes.empty()) return;  // may have no address
   if (std::fwrite(bytes.data(), 1, bytes.size(), file_.get()) != bytes.size()) fail(errno);
   written_ += bytes.size();
 }

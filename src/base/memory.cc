@@ -48,7 +48,7 @@ std::size_t machine_memory() {
 }
 
 /// Returns null if there is no memory. Requests huge pages for large blocks: lanes and probabilities are read and
-/// written sequentially, and each small page would cost an address translation and interrupt prefetching.
+/// written sequentially, and each small memory page would cost an address translation and interrupt prefetching.
 std::byte* allocate(std::size_t bytes) {
   const bool is_large = bytes >= kHugePage;
   void* out = nullptr;

@@ -45,8 +45,7 @@ class GrowingLanes : public LayerLanes {
   /// Evicts an entry and stores another in its slot. Its state is 0.
   void replace(int head, int slot, std::int32_t position, std::span<const float> key, std::span<const float> value);
 
-  /// For a lane whose first `slots` entries are a ring, oldest first: moves each later entry into the slot of the
-  /// oldest.
+  /// Closes a lane's ring, its first `slots` entries: moves each later entry into the slot of the oldest one.
   void close_ring(int head, int slots);
 
   MemoryAccount& account() const { return *account_; }

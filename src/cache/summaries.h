@@ -20,7 +20,7 @@ class Summaries {
   /// Summaries of one head in a later chunk.
   static constexpr int kPage = 16;
 
-  /// Without summaries.
+  /// Has no summaries.
   Summaries(MemoryAccount& account, const LaneShape& shape);
   /// A deep copy.
   Summaries clone(MemoryAccount& account) const;

@@ -31,7 +31,7 @@ struct Tool {
 
 enum class ToolChoice : std::uint8_t { automatic, required, none };
 
-/// What follows the messages: the beginning of an answer, nothing, or the continuation of the last message.
+/// The end of the prompt: the beginning of an answer, nothing after the messages, or the last message to be continued.
 enum class Ending : std::uint8_t { answer, nothing, continued };
 
 /// Whether the model thinks before it answers, if its template supports both.

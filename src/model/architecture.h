@@ -17,7 +17,7 @@ enum class Norm : std::uint8_t {
 /// Norms of queries and keys, before the rotation unless stated otherwise.
 enum class QkNorm : std::uint8_t {
   none,
-  head,          ///< each head, weights [d] for all heads
+  head,          ///< each head; weights [d], shared by all heads
   row,           ///< all heads together, weights [H * d]
   head_by_mean,  ///< each head, by Norm::mean, weights [d, H]
   head_rotated,  ///< like head, but after the rotation; the weights do not commute with it
@@ -27,7 +27,7 @@ enum class Activation : std::uint8_t {
   silu_gate,     ///< gelu(gate) * up, gelu in its tanh form
   gelu_gate,     ///< gelu(gate) * up, gelu by its tanh form
   gelu,          ///< gelu(up), without a gate
-  clamped_gate,  ///< x * sigmoid(1.702 x) * (y + 1) of x = min(gate, 7), y = up from -7 to 7
+  clamped_gate,  ///< x * sigmoid(1.702 x) * (y + 1), with x = min(gate, 7) and y = up clamped to [-7, 7]
 };
 
 constexpr int kMostExperts = 1024;  ///< per layer, as in llama.cpp

@@ -158,7 +158,7 @@ Hparams read_hparams(const gguf_context* gguf, const std::string& path, const Mo
   const std::string arch = keys.text("general.architecture").value_or("");
   h.architecture = &architecture_of(arch, path);
   h.name = keys.text("general.name").value_or("");
-  // Bounds far beyond any real network, so that products of them cannot overflow.
+  // Bounds far beyond any real network, so that products cannot overflow.
   h.n_block = keys.required(arch + ".block_count", 1, kMostLayers);
   h.n_layer = h.n_block - keys.integer(arch + ".nextn_predict_layers", 0, h.n_block - 1).value_or(0);
   h.n_embd = keys.required(arch + ".embedding_length", 1, kMostWidth);

@@ -34,8 +34,8 @@ struct RopeScaling {
 
 inline constexpr int kLongestContext = 1 << 30;  ///< in tokens; far beyond any real network
 
-/// From the user's options, else from the file, whose context_length is `context`. Throws ModelError, and UsageError
-/// for the user's options.
+/// Reads the user's options, else the file, whose context_length is `context`. Throws ModelError, and UsageError for
+/// the user's options.
 RopeScaling read_rope_scaling(const GgufKeys& keys, const Architecture& architecture, int context,
                               const ModelOptions& options);
 

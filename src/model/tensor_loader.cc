@@ -48,7 +48,7 @@ TensorLoader::TensorLoader(LoadedTensors& out, const ModelFile& file)
     : out_(out),
       path_(file.path()),
       repacking_(repacking_buffer_types()),
-      // A prompt may need the file's pages in memory beside the copies. Without room for both, experts are not
+      // A prompt may need the file in the page cache beside the copies. Without room for both, experts are not
       // repacked.
       repacks_experts_(size_of(file) <= available_memory() / 2) {
   for (const auto& part : file.parts()) {

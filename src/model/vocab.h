@@ -20,19 +20,19 @@ struct llama_vocab;
 
 namespace winnow::model {
 
-/// A GGUF's vocabulary and chat template, by libllama. Immutable, shared by threads.
+/// A GGUF's vocabulary and chat template, by libllama. Immutable, thread-safe.
 class Vocab {
  public:
   /// Throws ModelError.
   explicit Vocab(const ModelFile& file);
 
-  /// Tokens of some text, without BOS. Throws InputError.
+  /// Tokens of a text, without BOS. Throws InputError.
   std::vector<Token> tokenize(std::string_view text, ControlTokens control) const;
-  /// Tokens of what a template has written: control tokens have their names outside of the input only. The text is
-  /// tokenized as a whole, as by libllama where no input has the name of a control token. `places`, bytes of the text
-  /// in order, become the tokens that begin at these bytes or have them within. Throws InputError.
+  /// Tokens of a rendered template: names of control tokens are recognised only outside the input. The text is
+  /// tokenized as a whole, as by libllama if no input has a control token's name. `places`, ascending bytes of the
+  /// text, are replaced by the tokens that begin at or contain these bytes. Throws InputError.
   std::vector<Token> tokenize(const MarkedText& text, std::span<std::size_t> places) const;
-  /// BOS where the GGUF asks for it, else nothing.
+  /// BOS if the GGUF requests it, else empty.
   std::vector<Token> beginning() const;
   /// Tokens that a prompt begins with: BOS if the GGUF requests it, and a text in which control tokens are recognised
   /// by name, such as a template's. The text may begin with BOS itself.
@@ -40,27 +40,27 @@ class Vocab {
   std::string piece(Token token) const;
   /// The same, but a control token gives its name.
   std::string name(Token token) const;
-  /// Negative where the vocabulary has none.
+  /// Negative if the vocabulary has none.
   Token beginning_of_text() const;
   Token end_of_text() const;
-  /// The template's source, or its name; empty: there is none.
+  /// The template's source, or its name; empty: none.
   std::string chat_template() const;
-  /// The same of the template for requests with tools, if they have one of their own.
+  /// The separate template for requests with tools, if there is one.
   std::string tool_use_template() const;
-  /// Tokens that a text of so many bytes has at least: as many as if all were the longest one.
+  /// Lower bound of the number of tokens of a text: as if all were the longest one.
   std::size_t least_tokens(std::size_t bytes) const;
   bool ends(Token token) const;
-  /// False for those that stand for nothing that is written, such as control tokens.
+  /// False for tokens without text, such as control tokens.
   bool has_text(Token token) const;
-  /// The first byte of its text; none where it has no text.
+  /// The first byte of its text; empty if it has no text.
   std::optional<unsigned char> first_byte(Token token) const;
-  /// Of one beyond the vocabulary: as if nothing were known of it.
+  /// Class of a token; for ids beyond the vocabulary, the default.
   TokenClass class_of(Token token) const;
-  /// For what libllama does with a vocabulary.
+  /// Access to further functions of libllama.
   const llama_vocab* handle() const { return vocab_; }
 
  private:
-  /// Makes bytes of a stretch of text the tokens of the stretch that have them; `before` tokens stand before it.
+  /// Replaces bytes of a stretch of text by the tokens that contain them; `before` tokens precede the stretch.
   void find_tokens(std::span<const Token> tokens, MarkedText::Stretch of, std::size_t before,
                    std::span<std::size_t> places) const;
   enum class ControlNames : std::uint8_t { left_out, spelled };

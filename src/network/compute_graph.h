@@ -67,8 +67,8 @@ class ComputeGraph {
     result_ = result;
     ggml_build_forward_expand(graph_, result);
     if (rows > reserved_rows_) reserve(rows);
-    const bool done = ggml_gallocr_alloc_graph(
-        allocator_.get(), graph_);  // takes more where this layer differs from the one reserved for
+    const bool done = ggml_gallocr_alloc_graph(allocator_.get(),
+                                               graph_);  // allocates more if this layer differs from the reserved one
     count();
     if (!done) throw MemoryError(fmt::format("cannot allocate the work space of {} rows", rows), 0);
     rows_ = rows;
@@ -85,7 +85,7 @@ class ComputeGraph {
   void reserve(int rows) {
     reserved_rows_ = 0;
     std::size_t bytes = 0;
-    ggml_gallocr_reserve_n_size(allocator_.get(), graph_, nullptr, nullptr, &bytes);  // gives a smaller buffer back
+    ggml_gallocr_reserve_n_size(allocator_.get(), graph_, nullptr, nullptr, &bytes);  // also shrinks the buffer
     count();
     if (bytes > available_memory() || !ggml_gallocr_reserve(allocator_.get(), graph_)) {
       throw MemoryError(fmt::format("cannot allocate {} for the work space of {} rows ({} available)",

@@ -13,8 +13,7 @@ namespace winnow::network {
 
 namespace {
 
-constexpr std::int64_t kSegment =
-    1024;  // inputs that are dequantized and packed together: a multiple of all types' blocks
+constexpr std::int64_t kSegment = 1024;  // inputs dequantized and packed together: a multiple of all types' blocks
 
 std::size_t bytes_of(const ggml_tensor& matrix) {
   return as_size(padded_inputs(matrix.ne[0]) * padded_outputs(matrix.ne[1])) * sizeof(std::uint16_t);

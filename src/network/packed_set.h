@@ -29,7 +29,7 @@ class PackedSet {
   /// Bytes of packed matrices. A set also allocates a few rows for each thread.
   static std::size_t bytes(std::span<const ggml_tensor* const> matrices);
 
-  /// With room for `bytes` bytes of matrices. Throws MemoryError.
+  /// Makes a set with room for `bytes` bytes of matrices. Throws MemoryError.
   PackedSet(const model::Weights& weights, MemoryAccount& account, std::size_t bytes, int threads);
 
   /// Assigns places to the matrices, replacing the earlier ones. REQUIRES: every thread of a team then calls pack()

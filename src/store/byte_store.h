@@ -93,7 +93,7 @@ struct Place {
   std::string contents = "documents";  ///< noun in messages
 };
 
-/// What to do if there is no store yet.
+/// Handling of a missing store.
 enum class Missing : std::uint8_t { is_created, is_an_error };
 
 /// Opens a store. A folder without write permission can still be read. Throws UsageError, InputError.

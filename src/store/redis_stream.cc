@@ -53,7 +53,7 @@ class RedisStream::Transport {
   std::string what_;
 };
 
-/// Without encryption.
+/// Unencrypted transport.
 class RedisStream::Plain : public Transport {
  public:
   Plain(std::string what, int socket) : Transport(std::move(what)), socket_(socket) {}

@@ -151,7 +151,7 @@ class Observed {
 /// each of them, one layer after the other.
 class WINNOW_EXPORT QueryRows {
  public:
-  /// For a prompt of n rows. REQUIRES: begin_layer() before the first store().
+  /// Rows of a prompt of n tokens. REQUIRES: begin_layer() before the first store().
   QueryRows(ObservedRows which, int n, int query_heads, int head_dim);
 
   const ObservedRows& which() const { return which_; }

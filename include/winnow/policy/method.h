@@ -206,9 +206,9 @@ struct SelectionParts {
   std::function<std::size_t(const LayerPrompt&)> score_bytes;
   LayerBudgetPart over_layers;  ///< empty: uniform
   HeadBudgetPart over_heads;    ///< empty: uniform
-  /// over_heads spreads the budget over the heads of all layers by all their scores, so the prompt is read twice. Text
-  /// that is compressed after a prompt is spread over each layer alone. REQUIRES if set: over_heads is set, over_layers
-  /// is empty.
+  /// over_heads spreads the budget over the heads of all layers by all their scores, so the prompt is read twice. For
+  /// text that is compressed after a prompt, it spreads over the heads of each layer. REQUIRES if set: over_heads is
+  /// set, over_layers is empty.
   bool heads_of_all_layers = false;
   SelectPart select;       ///< empty: the entries with the highest scores of each head
   DrawPart draw;           ///< empty: select fills all places

@@ -81,11 +81,11 @@ struct Block {
   cache::Rows values;
   ComputeType compute_type = ComputeType::f32;
   // Work space of one thread.
-  int width = 0;    ///< padded d
-  int queries = 0;  ///< padded group * tokens
-  int strip = 0;    ///< contiguous queries; divides `queries`
-  float* q_strips =
-      nullptr;  ///< [queries / strip][width][strip] scaled so that logits are powers of 2 or, with a cap, in its units
+  int width = 0;              ///< padded d
+  int queries = 0;            ///< padded group * tokens
+  int strip = 0;              ///< contiguous queries; divides `queries`
+  float* q_strips = nullptr;  ///< [queries / strip][width][strip], scaled so that logits are in units of ln 2 or, with
+                              ///< a cap, of the cap
   float* o_strips = nullptr;  ///< [queries / strip][width][strip]
   float* base = nullptr;      ///< [queries] reference of the exponentials: about the largest logit, in units of ln 2
   float* sum = nullptr;       ///< [queries] sum of exponentials; its inverse after the block has run

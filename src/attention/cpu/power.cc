@@ -19,7 +19,7 @@
 
 HWY_BEFORE_NAMESPACE();
 namespace winnow::attention::cpu::HWY_NAMESPACE {
-/// As many rows side by side as a vector has elements.
+/// A vector's worth of rows, side by side.
 struct Side {
   Retained p;  ///< of all keys
   int query;
