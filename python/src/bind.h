@@ -7,7 +7,7 @@
 
 namespace nb = nanobind;
 
-/// The extension winnow._core: one bind_…() for each topic, each in the file of its name.
+/// The extension winnow._core: a bind_…() for each topic, in the file of that name.
 namespace winnow::python {
 
 /// Raises UnicodeEncodeError, a ValueError, for half of a surrogate pair, which UTF-8 cannot encode.

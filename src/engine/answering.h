@@ -28,7 +28,7 @@ std::optional<Grammar> grammar_of(const GenerateOptions& options, const Model& m
 /// A token of an answer and its bytes.
 struct NextToken {
   GeneratedToken token;
-  std::string bytes;  ///< can be sent: no stop text can begin in them any more
+  std::string bytes;  ///< bytes that can be sent: no stop text can begin in them
 };
 
 /// An answer that is being generated: its sampler, its stop conditions and its text so far.

@@ -11,13 +11,13 @@
 /// Sizes of caches before they are filled.
 namespace winnow::engine {
 
-/// Entries of all heads of each layer that such a prompt keeps, [layer].
+/// Number of entries that a prompt of this size keeps, over all heads of each layer, [layer].
 std::vector<int> layer_entries(const CacheOptions& options, const model::Hparams& hparams, const PromptSize& size);
 
-/// Bytes of the cache of such a prompt, summaries included.
+/// Bytes of the cache of a prompt of this size, summaries included.
 std::size_t cache_bytes(const CacheOptions& options, const model::Hparams& hparams, const PromptSize& size);
 
-/// The most entries of one layer, over all heads, that a later prompt reads of the cache of such a prompt.
+/// The most entries of one layer, over all heads, that a later prompt reads of the cache of a prompt of this size.
 std::size_t rows_kept(const CacheOptions& options, const model::Hparams& hparams, const PromptSize& size);
 
 /// Bytes by which a cache of `tokens` tokens can grow while `more` tokens are appended.

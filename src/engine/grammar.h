@@ -36,7 +36,7 @@ class Grammar {
   /// REQUIRES: is_waiting(), or allows(token).
   void accept(Token token);
 
-  /// Takes some milliseconds.
+  /// Limit of steps(): some milliseconds of work.
   static constexpr std::int64_t kMostSteps = 400'000;
 
  private:

@@ -82,7 +82,7 @@ class TextReading {
   };
 
   std::optional<std::string> owner_;
-  mutable std::optional<Lookup> lookup_;  ///< of the last lookup
+  mutable std::optional<Lookup> lookup_;  ///< result of the last lookup
   bool has_begun_ = false;
   std::size_t found_ = 0;
   std::size_t stage_ = 0;  ///< the current stage

@@ -79,9 +79,8 @@ Steps run_cacheblend(const AskContext& context) {
 /// CacheBlend (Yao et al., 2024, "CacheBlend: Fast Large Language Model Serving for RAG with Cached Knowledge Fusion"):
 /// keeps all entries. All tokens pass the first layer. Those whose values in the second layer differ the most from the
 /// stored ones are recomputed in the following layers.
-///   share     of the tokens that flow on
-///   schedule  fixed: these tokens in all layers; decreasing: chosen anew in each layer among those that flow, ever
-///   fewer
+///   share     share of the tokens that are recomputed
+///   schedule  fixed: the same tokens in all layers; decreasing: in each layer fewer of those of the layer before
 AskMethod cacheblend() {
   return {
       .name = "cacheblend",

@@ -26,8 +26,7 @@ Steps run_epic(const AskContext& context) {
 /// EPIC (Hu et al., 2024, "EPIC: Efficient Position-Independent Caching for Serving Large Language Models", AttnLink):
 /// keeps all entries, and recomputes the first tokens of every document but the first one, which are attention sinks
 /// only because their document began there.
-///   initial, local  first and last tokens of a document that are recomputed; 64 and 128 are what SamKV's paper
-///   compares with
+///   initial, local  numbers of first and last tokens of a document that are recomputed; SamKV's paper has 64 and 128
 AskMethod epic() {
   return {
       .name = "epic",

@@ -43,7 +43,7 @@ Steps run_recompute(const AskContext& context) {
 }  // namespace
 
 /// One joint prefill: the reference for the other methods. Reads tokens, and no stored keys and values.
-///   bos  once: at the very beginning; each: wherever a document has its own, as the other methods see it
+///   bos  once: at the very beginning; each: in each document, as in the other methods
 AskMethod recompute() {
   return {.name = "recompute",
           .summary = "reads all documents and the question anew, together",

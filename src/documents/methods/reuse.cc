@@ -30,8 +30,7 @@ Steps run_reuse(const AskContext& context) {
 }  // namespace
 
 /// The concatenated caches, unchanged: no document has seen another one.
-///   positions  shifted: keys move with their document; raw: all stay rotated as from position 0, and so lie on top of
-///   each other
+///   positions  shifted: keys move with their document; raw: keys of all documents stay rotated from position 0
 AskMethod reuse() {
   return {.name = "reuse",
           .summary = "the stored caches one after the other, nothing recomputed",

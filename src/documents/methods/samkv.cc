@@ -192,14 +192,15 @@ Steps run_samkv(const AskContext& context) {
 /// SamKV (Cao et al., 2025, "Sparse Attention across Multiple-context KV Cache"): keeps the first block and the last
 /// two blocks of each document, and the middle blocks that the question needs, chosen in each layer. Recomputes edge
 /// tokens and outliers within the sparse cache, so that the documents see each other. Then reads the question again.
-///   select       off: initial and local blocks alone
-///   personalize  whether other documents' local queries join the question's when a document's blocks are ranked
+///   select       off: only initial and local blocks are kept
+///   personalize  off: a document's blocks are ranked by the question alone, without other documents' local queries
 ///   deciding     last layers that decide how many blocks are offered; paper: the share in the paper's models
-///   score        how blocks of different documents are compared: by the cosine, or by inner products, normalised over
-///                the blocks that each document offers
-///   recompute    off: stored entries stay as they are
+///   score        comparison of blocks of different documents: by the cosine, or by inner products that are
+///   standardised
+///                over the blocks that each document offers
+///   recompute    off: stored entries are not changed
 ///   anchor       whether an outlier is recomputed alone or with its block
-///   sigma        deviations below the mean from which an exponent is an outlier
+///   sigma        number of deviations below the mean at which an exponent is an outlier
 ///   update       how recomputed entries are stored
 ///   fresh        with fusion: first tokens of each later document that are overwritten; none in the paper
 AskMethod samkv() {

@@ -150,10 +150,10 @@ Method build_ahakv(const Options& options) {
 ///   ra           off: all queries are accumulated
 ///   sgs          off: the plain softmax
 ///   vpe          off: no value prior
-///   gain         floor: never below the plain softmax; paper: equation 12 as it stands, which is 0 up to B keys;
-///                algorithm: algorithm 1's to the letter, where the logits have been divided by sqrt(d) before
+///   gain         floor: equation 12, but at least 1; paper: equation 12 as it stands, which is 0 up to B keys;
+///                algorithm: algorithm 1 to the letter, which divides logits by sqrt(d) before
 ///                equation 12 divides by it again
-///   decode-gain  the number of tokens whose gain a decode step uses: the lane's (none), its position's or the
+///   decode-gain  number of tokens for the gain of a decode step: the lane's (no gain), that of its position or the
 ///                prompt's; auto: the lane's, with gain=algorithm the position's
 ///   kernel       length of the mean pooling of the scores
 ///   when         step: evicts at every decode step; prefill: only when the prompt has been read

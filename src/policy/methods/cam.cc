@@ -210,11 +210,11 @@ Method build_cam(const Options& options) {
 ///   select  h2o: half of the budget by received attention, half recent; streaming: 4 first tokens and recent ones
 ///   m       entries over which a value is spread; 0: the number of recent entries
 ///   drawn   newest: merging is drawn by the newest token's attention, as in the authors' code for generation;
-///           received: by all that entries have received, which is nearly always enough, so that values grow from step
-///           to step
+///           received: by all attention received so far, with which nearly all are merged, so that values grow from
+///           step to step
 ///   prompt  drop: entries evicted when the prompt ends are lost; merge: they are merged, too, which multiplies values
 ///           if the prompt is much longer than the budget
-///   seed    another seed merges others
+///   seed    seed of the random merges
 ///   when    step: evicts at every decode step; prefill: only when the prompt has been read, so that without
 ///           prompt=merge nothing is merged
 Preset cam() {

@@ -130,8 +130,8 @@ Scores expected_attention(const LayerView& view, const attention::QueryMoments& 
 /// positions, predict the mean attention to each entry, which is multiplied by the value's length.
 ///   future   number of future positions over which the rotation is averaged
 ///   sinks    first tokens that are always kept and whose queries are ignored, as in the authors' code
-///   softmax  evictable: over the entries that may be evicted, as in the authors' code; all: the sinks too, so that a
-///   query head that expects to attend to them weighs less in its group's mean
+///   softmax  evictable: over the evictable entries, as in the authors' code; all: over the sinks, too, so that a
+///            query head that is expected to attend to them counts less in its group's mean
 Preset expected_attention() {
   return {
       .name = "expected-attention",

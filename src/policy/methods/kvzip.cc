@@ -47,7 +47,7 @@ void count_outputs(Method& method, Seen<attention::Observation> repeated) {
 ///   sinks  first tokens that are always kept
 ///   normalize  plus: KVzip+ (Jegou and Jeblick, 2026, "KVzap: Fast, Adaptive, and Faithful KV Cache Pruning"): each
 ///              probability is multiplied by its contribution to the output, over the length of the query's row
-///   rank   whether each head keeps its own best entries, or the best of all heads of all layers are kept
+///   rank   head: each head keeps its own best entries; model: the best of all heads of all layers are kept
 Preset kvzip() {
   return {.name = "kvzip",
           .summary = "what the model looks at when it repeats the text, whatever the question",

@@ -49,7 +49,7 @@ void draw(const LayerView& view, const Scores& scores, std::vector<std::vector<s
 /// probabilities from the softmax of the scores, against the bias of the ranking. Always kept are min(256, B / 4) first
 /// tokens, and the proxies within a quarter of the rest of the budget.
 ///   gqa   how scores are combined over the query heads of a KV head
-///   seed  another seed draws other entries
+///   seed  seed of the random draw
 Preset nacl() {
   return {
       .name = "nacl",

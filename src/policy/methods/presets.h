@@ -6,7 +6,7 @@
 #include "policy/views.h"
 #include "winnow/policy/registry.h"
 
-/// One function for each preset, each in the file of its name.
+/// A function for each preset, in the file of that name.
 namespace winnow::policy::methods {
 
 Preset ada_pyramid();

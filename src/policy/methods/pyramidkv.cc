@@ -7,7 +7,7 @@ namespace winnow::policy::methods {
 
 /// PyramidKV (Cai et al., 2024, "PyramidKV: Dynamic KV Cache Compression based on Pyramidal Information Funneling",
 /// section 4): SnapKV with a budget that falls from layer to layer. Options as snapkv, and
-///   beta  the last layer's share is the mean's divided by this
+///   beta  the last layer's share is the mean share divided by beta
 Preset pyramidkv() {
   return {.name = "pyramidkv",
           .summary = "snapkv with more in the first layers and less in the last",

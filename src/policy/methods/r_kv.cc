@@ -128,8 +128,8 @@ Method build_r_kv(const Options& options) {
 
 /// R-KV (Cai et al., 2025, "R-KV: Redundancy-aware KV Cache Compression for Reasoning Models", section 3): attention of
 /// the last queries measures importance, and similarity of keys measures redundancy.
-///   lambda  weight of attention; that of redundancy is 1 - lambda
-///   window  last queries that are observed, and entries that are always kept
+///   lambda  weight of attention; redundancy has 1 - lambda
+///   window  last queries that are observed, and last entries that are always kept
 ///   kernel  length of the max pooling of attention
 ///   buffer  tokens after which a lane is brought back to its budget while decoding, no fewer than the window
 ///   when    step: evicts while decoding, too; prefill: only when the prompt has been read

@@ -6,7 +6,7 @@
 namespace winnow::policy::methods {
 
 /// Uniformly random scores: the baseline.
-///   seed  another seed keeps other entries
+///   seed  seed of the scores
 Preset random() {
   return {.name = "random",
           .summary = "a random choice, to compare with",

@@ -77,8 +77,8 @@ void by_sink_cache(const AttendView& view, std::span<cache::AttendPlan> plans) {
 /// StreamingLLM (Xiao et al., 2023, "Efficient Streaming Language Models with Attention Sinks", section 3.2): the first
 /// tokens, which get attention whatever their meaning, and the most recent ones.
 ///   sinks      first tokens that are always kept
-///   positions  effective positions: ranks in the cache, as the authors do, absolute: those in the text, or sinkcache:
-///              those of a library's flawed implementation, for comparison
+///   positions  effective positions. cache: ranks, as in the authors' code; absolute: places in the text; sinkcache:
+///              those of transformers' flawed implementation, for comparison
 ///   when       step: evicts at every decode step; prefill: only when the prompt has been read
 Preset streaming_llm() {
   return {.name = "streaming-llm",

@@ -82,13 +82,13 @@ struct Distribution {
     squares += x * x;
   }
   double standard(double x) const {
-    constexpr double kLeast = 1e-6;  // so that equal scores are all 0
+    constexpr double kLeast = 1e-6;  // makes the scores 0 if all are equal
     const double mean = sum / count;
     return (x - mean) / std::max(kLeast, std::sqrt(std::max(0.0, squares / count - mean * mean)));
   }
 };
 
-/// Calls its argument with the number of each entry that may be evicted, and its rotated key.
+/// Calls its argument with the index of each evictable entry, and its rotated key.
 using ForEachKey = std::function<void(const std::function<void(int, std::span<const float>)>&)>;
 
 /// Combines the standardised scores of a KV head's query heads. Entries that may not be evicted have 0. Scores are
@@ -184,10 +184,10 @@ Method build_triattention(const Options& options) {
 /// RoPE, a query head's queries cluster around a centre. So the distance and length of a key predict the attention of
 /// later queries. The centres are in the session's calibration.
 ///   sinks   first tokens that are always kept
-///   recent  last tokens that are always kept, at most half of the budget after the first ones
+///   recent  last tokens that are always kept, at most half of the budget after the sinks
 ///   prompt  stay: a prompt that takes at most half of the budget is always kept; evict: it is ranked like the rest
 ///   future  greatest distance of the future queries over which scores are averaged: 1, 2, 4 … tokens ahead
-///   gqa     how the scores of the query heads that share a KV head are combined
+///   gqa     how scores are combined over the query heads of a KV head
 ///   buffer  tokens after which a lane is brought back to its budget while decoding
 ///   when    step: evicts while decoding, too; prefill: only when the prompt has been read
 Preset triattention() {
