@@ -11,7 +11,7 @@
 namespace winnow {
 
 struct WINNOW_EXPORT CalibrateOptions {
-  int tokens = 50000;                        ///< the most tokens of the text to read
+  int tokens = 50000;                        ///< maximum number of tokens to read
   PromptFormat format = PromptFormat::chat;  ///< of the prompts that the calibration is for
 
   /// Throws UsageError if `tokens` is not positive.

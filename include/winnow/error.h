@@ -21,7 +21,8 @@ class WINNOW_EXPORT UsageError : public Error {
   using Error::Error;
 };
 
-/// A model file that cannot be used: missing, unreadable, truncated, not a GGUF, of another architecture, inconsistent.
+/// A model file that cannot be used: missing, unreadable, truncated, not a GGUF, inconsistent, or of an unsupported
+/// architecture.
 class WINNOW_EXPORT ModelError : public Error {
  public:
   using Error::Error;

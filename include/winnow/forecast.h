@@ -23,8 +23,9 @@ struct Forecast {
   double read_ms() const { return measured_ms * static_cast<double>(rows) / measured_tokens; }
 };
 
-/// Computes rows and bytes, and reads the first tokens to measure their time and the session's work space. `answer` is
-/// the most tokens to generate for each question. REQUIRES: text or a question. Throws what Session::prefill() throws.
+/// Computes rows and bytes, and reads the first tokens to measure their time and the session's work space. `answer`:
+/// maximum number of tokens to generate for each question. REQUIRES: text or a question. Throws what Session::prefill()
+/// throws.
 WINNOW_EXPORT Forecast forecast(Session& session, std::span<const Token> text,
                                 std::span<const std::vector<Token>> questions, Protocol protocol,
                                 const CacheOptions& keep, int answer);

@@ -87,7 +87,7 @@ struct Request {
 WINNOW_EXPORT Request request_of(Prompt prompt, Protocol protocol);
 
 struct WINNOW_EXPORT SchedulerOptions {
-  /// The most requests that are read or answered at a time; others wait.
+  /// Maximum number of requests that are read or answered at a time; others wait.
   int parallel = 16;
   /// The longest time between two tokens of an answer while prompts are read. One quantum (one chunk through one layer)
   /// is always read.

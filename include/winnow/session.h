@@ -57,8 +57,8 @@ class WINNOW_EXPORT Cache {
   /// Throws MemoryError.
   Cache clone() const;
   CacheStats stats() const;
-  /// Records the cache's state, to undo later appends. Free if entries are only appended; copies the layers with
-  /// windows, and everything if entries are evicted or summarised. Throws MemoryError.
+  /// Records the cache's state, to undo later appends. Costs nothing if entries are only appended; copies the layers
+  /// with windows, and everything if entries are evicted or summarised. Throws MemoryError.
   CacheMark mark() const;
   /// Restores the state at the mark. REQUIRES: a mark of this cache, and no later go_back() to an earlier mark.
   void go_back(CacheMark mark);

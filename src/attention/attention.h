@@ -68,7 +68,7 @@ class PrefillAttention {
 struct Chunk {
   int first = 0;
   int count = 0;
-  int past = 0;  ///< the most rows of a KV head before the prompt
+  int past = 0;  ///< maximum number of a KV head's rows before the prompt
   KeyRange recorded = {};
 };
 

@@ -27,8 +27,8 @@ struct LaneShape {
   const Rope* unrotates = nullptr;
   EffectivePositions positions = EffectivePositions::cache;
   int summary_size = 0;       ///< values of the method's summary of a block of entries in a head
-  int summary_block = 16;     ///< least entries per block
-  double merged_entries = 0;  ///< the most merged entries per entry with vectors
+  int summary_block = 16;     ///< minimum number of entries per block
+  double merged_entries = 0;  ///< maximum number of merged entries per entry with vectors
 
   bool has_ranks() const { return unrotates != nullptr && positions == EffectivePositions::cache; }
   /// Type of the summaries: that of the keys, f16 if they are quantized.

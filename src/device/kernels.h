@@ -102,7 +102,7 @@ struct DecodeTask {
 };
 
 /// Rows copied from one place to another: keys or values of a head. Entry i is read from row (rows[i] - first_row) *
-/// from_step, and written to row to_rows[i], or i.
+/// from_step, or (first_row + i) * from_step without `rows`, and written to row to_rows[i], or i.
 struct StoredRun {
   const void* from;               ///< rows of the task's source element
   const void* from_scales;        ///< [row][dim / 32] f16; null if the source has no scales

@@ -16,7 +16,7 @@ namespace {
 
 // Bounds far beyond any real network, so that products cannot overflow.
 constexpr int kMostHeads = 4096;
-constexpr int kMostHeadDim = 512;  // the most that attention's kernels are tested with
+constexpr int kMostHeadDim = 512;  // the largest size for which attention's kernels are tested
 constexpr double kMostScale = 1e6;
 constexpr int kMostFeedForward = 1 << 22;
 constexpr double kLeastBase = 1e-6;

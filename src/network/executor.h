@@ -70,8 +70,8 @@ class Executor {
   using ValueSource = std::function<void(int kv_head, int first, int count, float* values)>;
   /// Norms of W_o^(h) v: [H_q][tokens] each.
   struct OutputLengths {
-    std::span<float> absolute;   ///< sums of absolute values
-    std::span<float> euclidean;  ///< roots of sums of squares
+    std::span<float> absolute;   ///< L1 norms
+    std::span<float> euclidean;  ///< L2 norms
   };
   /// Computes the norms of W_o^(h) v for all query heads h of a layer and all values v of their KV heads. Takes about
   /// as long as the layer's output projection for as many rows. Throws MemoryError and Interrupted.

@@ -13,7 +13,7 @@ namespace winnow::network {
 namespace {
 
 constexpr int kTileRows = 16;   // of AMX: the rows of a product are padded to whole tiles
-constexpr int kCallRows = 64;   // the most rows of a kernel call
+constexpr int kCallRows = 64;   // maximum number of rows of a kernel call
 constexpr int kStepBlocks = 4;  // block columns per call if all calls have one shape: they stay in the L2 cache
 
 constexpr std::int64_t padded_rows(std::int64_t rows) { return (rows + kTileRows - 1) / kTileRows * kTileRows; }

@@ -19,9 +19,9 @@ namespace winnow::network {
 
 namespace {
 
-/// The fewest rows of a pass for which packed weights are faster, packing included. Measured on one core of a Sapphire
-/// Rapids machine (AMX, ggml 0.25 by clang 16; matrices of 768 x 256 to 1,536, a layer packed for 32 to 512 rows). The
-/// tables have the time of a pass by ggml, divided by its time with packed weights, packing included:
+/// Minimum number of rows of a pass for which packed weights are faster, packing included. Measured on one core of a
+/// Sapphire Rapids machine (AMX, ggml 0.25 by clang 16; matrices of 768 x 256 to 1,536, a layer packed for 32 to 512
+/// rows). The tables have a pass's time by ggml divided by its time with packed weights, packing included:
 ///
 ///     rows     q4_1   q4_K   q6_K   q3_K   f16    bf16   f32    q5_0
 ///     64       0.56   0.43   0.77   0.61   1.40   1.76   0.85   1.31

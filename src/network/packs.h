@@ -97,7 +97,7 @@ class Packs {
   int largest_layer() const;
   std::size_t largest_expert() const;
   std::size_t layer_bytes(int rows) const;
-  /// Bytes of so many bytes of packed matrices plus the work space for packing.
+  /// Adds the work space for packing to the bytes of packed matrices.
   std::size_t with_packing(std::size_t matrices) const;
   std::shared_ptr<PackedRoom> allocate(std::size_t spare, std::size_t bytes);
   void fill(PackedRoom& room, int layer, int expert, std::span<const ggml_tensor* const> matrices);

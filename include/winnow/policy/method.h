@@ -124,7 +124,7 @@ struct Passage {
   std::string reply = {};
   int first = 0;
   int count = 0;
-  int drafted = 0;                    ///< the most draft tokens; REQUIRES: 0 if Method::draft is empty
+  int drafted = 0;                    ///< maximum number of draft tokens; REQUIRES: 0 if Method::draft is empty
   attention::KeyRange recorded = {};  ///< by default the whole prompt
 
   bool operator==(const Passage&) const = default;
@@ -149,7 +149,7 @@ struct Replay {
 /// conversation, has no draft.
 struct Draft {
   std::shared_ptr<const Method> drafter;  ///< REQUIRES: it has no draft
-  int tokens = 0;                         ///< the most; ends with the end-of-sequence token, but has at least one token
+  int tokens = 0;                         ///< maximum; end-of-sequence ends it early, but it has at least one token
 };
 
 /// Step of a per-step method after attention has been seen: updates columns, evicts down to the limit. Called by
@@ -227,12 +227,12 @@ struct LaneParts {
   MergePart merge;  ///< empty: evicted entries are lost
   /// Peak work space of merge, in bytes, for a head with so many entries, without the plan; empty: negligible.
   std::function<std::size_t(const LayerPrompt&, int entries)> merge_bytes;
-  double merged_entries = 0;         ///< the most merged entries per entry of the budget
+  double merged_entries = 0;         ///< maximum number of merged entries per entry of the budget
   std::vector<std::string> columns;  ///< names of the f32 columns of each entry
   StatePart state;                   ///< initial values of the columns; empty: 0
   bool state_by_scores = false;      ///< state uses only scores, those of pieces if the method keeps pieces
   int summary_rows = 0;              ///< rows of d floats stored for each block
-  int summary_block = 16;            ///< least entries of a block
+  int summary_block = 16;            ///< minimum number of entries of a block
   SummarizePart summarize;           ///< REQUIRES: set if summary_rows is
 };
 

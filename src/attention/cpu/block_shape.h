@@ -23,7 +23,8 @@ constexpr BlockShape block_shape(ComputeType compute_type) {
   return {768, kStrip, kDepth, 4 << 20};
 }
 
-/// The most tokens of an item (blocks that one thread computes one after the other) in a chunk of `count` tokens.
+/// Maximum number of tokens of an item (blocks that one thread computes one after the other) in a chunk of `count`
+/// tokens.
 int item_tokens(const Shape& shape, ComputeType compute_type, int count);
 
 /// Tokens of a block that retains the probabilities of so many keys, in an item of so many tokens.
