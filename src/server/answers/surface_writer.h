@@ -31,7 +31,7 @@ class SurfaceWriter : public AnswerWriter {
 
   /// Sends the first events of a stream.
   virtual void open_stream() {}
-  /// Sends a sign of life in a stream.
+  /// Sends a keep-alive in a stream.
   virtual void tell_going_on() { write(": \n\n"); }
   /// Sends the error that ends a stream.
   virtual void tell_failure(const std::exception_ptr& error);

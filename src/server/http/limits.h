@@ -21,7 +21,7 @@ struct HttpLimits {
   std::chrono::seconds body_time{120};       ///< from the end of the header
   std::chrono::seconds idle_time{75};        ///< between two requests
   std::chrono::seconds write_time{30};       ///< for each part that is written
-  std::chrono::seconds silence{8};           ///< of a stream, before the client gets a sign of life
+  std::chrono::seconds silence{8};           ///< of a stream, before the client gets a keep-alive
 
   /// Bytes of all bodies that are being received or wait for a worker.
   std::size_t all_bodies_bytes() const { return 8 * body_bytes; }
