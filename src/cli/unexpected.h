@@ -10,7 +10,7 @@ class App;
 namespace winnow::cli {
 
 /// The error for the first argument that its command does not know, with the nearest known one; "" if there is none.
-/// REQUIRES: parsing has failed.
+/// REQUIRES: parsing ended early.
 std::string unexpected_argument(const CLI::App& app);
 /// The same if that argument is in the place of a command, otherwise "".
 std::string unknown_command(const CLI::App& app);

@@ -45,7 +45,8 @@ std::string shared_by(const AnswerForm& form, const Asker& asker) {
 /// Repeated fields are in each event of an answer, and stored until it has ended.
 std::size_t bytes_of_repeated(const Json& repeated) { return 2 * text_of(repeated).size(); }
 
-/// Makes a short prompt a stage, for which a budget in percent is raised to the least that its method needs.
+/// Makes the whole text a stage if the budget is a share: a stage gets at least what the method needs, however short
+/// it is.
 void raise_share(Request& request) {
   const bool is_share = request.keep.budget && request.keep.budget->unit() == Budget::Unit::percent;
   if (is_share && request.stages.empty() && !request.prompt_logprobs) request.stages = {request.text.size()};

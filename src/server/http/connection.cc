@@ -61,7 +61,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   }
 
  private:
-  /// Closes the socket unless it is destroyed before `time` has passed.
+  /// Closes the socket after `time`, unless this object is destroyed before.
   class Deadline {
    public:
     Deadline(Connection& connection, std::chrono::seconds time) : connection_(connection) {

@@ -28,8 +28,8 @@ struct Route {
   RouteHandler handler;
 };
 
-/// The percent-decoded part of a path for the `{}` of its route; "" if the route has none, empty if the encoding is
-/// invalid. REQUIRES: the path matches the route.
+/// The percent-decoded part of a path for the `{}` of its route; "" if the route has none, std::nullopt if the
+/// encoding is invalid. REQUIRES: the path matches the route.
 std::optional<std::string> parameter_of(const Route& route, std::string_view path);
 
 /// Finds the route of a request.
