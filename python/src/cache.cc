@@ -43,12 +43,13 @@ CachePointer clone(SessionCache& self) {
 }
 
 void bind_stats(nb::module_& m) {
-  nb::class_<CacheStats>(m, "CacheStats", "What a cache holds.")
+  nb::class_<CacheStats>(m, "CacheStats", "Contents of a cache.")
       .def_ro("entries_per_head_mean", &CacheStats::entries_per_head_mean)
-      .def_ro("entries_min", &CacheStats::entries_min, "Over layers and KV heads.")
+      .def_ro("entries_min", &CacheStats::entries_min, "The least over layers and KV heads.")
       .def_ro("entries_max", &CacheStats::entries_max)
-      .def_ro("attended_per_head_mean", &CacheStats::attended_per_head_mean, "Entries that a query reads.")
-      .def_ro("bytes_held", &CacheStats::bytes_held, "Bytes that are allocated.")
+      .def_ro("attended_per_head_mean", &CacheStats::attended_per_head_mean,
+              "Mean number of entries that a query reads.")
+      .def_ro("bytes_held", &CacheStats::bytes_held, "Allocated bytes.")
       .def_ro("bytes_full", &CacheStats::bytes_full, "Bytes of the f16 cache of all tokens seen.")
       .def_ro("tokens_seen", &CacheStats::tokens_seen);
 }
@@ -59,15 +60,15 @@ void bind_cache(nb::module_& m) {
   bind_stats(m);
   nb::class_<SessionCache>(m, "Cache", "The compressed keys and values of one sequence. Made by a Session.")
       .def("kept", kept,
-           "Positions that are kept, ascending: [layer][KV head], each an array [entries] of int32. Heads may keep\n"
-           "different numbers.")
+           "Kept positions, ascending: [layer][KV head], each an array [entries] of int32. Heads may keep different\n"
+           "numbers.")
       .def_prop_ro(
-          "bytes_held", [](SessionCache& self) { return stats(self).bytes_held; }, "Bytes that are allocated.")
+          "bytes_held", [](SessionCache& self) { return stats(self).bytes_held; }, "Allocated bytes.")
       .def_prop_ro("tokens_seen", [](SessionCache& self) { return stats(self).tokens_seen; })
       .def("stats", stats)
       .def_prop_ro(
           "logits", logits, nb::sig("def logits(self) -> numpy.ndarray | None"),
-          "Of the last token: a read-only array [n_vocab] of float32, or None where they are not known, as after\n"
+          "Logits of the last token: a read-only array [n_vocab] of float32, or None if they are not known, as after\n"
           "an answer.")
       .def_prop_ro("options",
                    [](SessionCache& self) {

@@ -101,23 +101,23 @@ std::pair<CachePointer, nb::object> ask_documents(const std::shared_ptr<SessionS
 }
 
 void bind_infos(nb::module_& m) {
-  nb::class_<DocumentInfo>(m, "DocumentInfo", "What a store knows of a document.")
+  nb::class_<DocumentInfo>(m, "DocumentInfo", "Facts about a stored document.")
       .def_ro("name", &DocumentInfo::name)
       .def_ro("tags", &DocumentInfo::tags)
-      .def_ro("id", &DocumentInfo::id, "Of its content: equal for equal tokens, kept in the same way.")
+      .def_ro("id", &DocumentInfo::id, "Identifies the content: equal for equal tokens and cache options.")
       .def_ro("cache", &DocumentInfo::cache)
       .def_ro("model_name", &DocumentInfo::model_name)
       .def_ro("tokens", &DocumentInfo::tokens)
       .def_ro("bytes", &DocumentInfo::bytes)
       .def_ro("added", &DocumentInfo::added)
       .def_ro("used", &DocumentInfo::used);
-  nb::class_<AddedDocument>(m, "AddedDocument", "What adding a document came to.")
+  nb::class_<AddedDocument>(m, "AddedDocument", "Result of adding a document.")
       .def_prop_ro(
           "outcome", [](const AddedDocument& self) { return documents::name_of(self.outcome); },
           "'added', 'replaced' or 'unchanged'.")
       .def_ro("was_read", &AddedDocument::was_read)
       .def_ro("info", &AddedDocument::info);
-  nb::class_<DocumentDamage>(m, "DocumentDamage", "What verify() has found.")
+  nb::class_<DocumentDamage>(m, "DocumentDamage", "Damage found by verify().")
       .def_ro("name", &DocumentDamage::name)
       .def_ro("what", &DocumentDamage::what);
   nb::class_<OpenDocument>(m, "Document", "A document to ask() about.").def_ro("name", &OpenDocument::name);
@@ -134,7 +134,7 @@ void bind_store(nb::module_& m) {
            nb::arg("tags") = std::vector<std::string>(), nb::arg("cache") = "full",
            nb::sig("def add(self, session: Session, name: str, text: str, *, tags: typing.Sequence[str] = [], "
                    "cache: CacheOptions | str | tuple = 'full') -> AddedDocument"),
-           "Reads a document and keeps it, with its full cache or compressed.")
+           "Reads a document and stores it, with its full cache or compressed.")
       .def("open", open, nb::arg("name"), nb::arg("session"))
       .def("list", [](const Store& self) { return self.call([](DocumentStore& s) { return s.list(); }); })
       .def(
@@ -148,7 +148,7 @@ void bind_store(nb::module_& m) {
           [](const Store& self, const std::vector<std::string>& names) {
             self.call([&](DocumentStore& s) { s.remove(names); });
           },
-          nb::arg("names"), "Removes all of these, or none where one is not there.")
+          nb::arg("names"), "Removes all of these documents, or none if one does not exist.")
       .def(
           "verify", [](const Store& self) { return self.call([](DocumentStore& s) { return s.verify(); }); },
           "Computes all checksums.")
@@ -169,13 +169,14 @@ void bind_store(nb::module_& m) {
           [](const Store& self, std::size_t max_bytes) {
             return self.call([&](DocumentStore& s) { return s.gc(max_bytes); });
           },
-          nb::arg("max_bytes"), "Removes what was not used for the longest time, down to so many bytes.")
+          nb::arg("max_bytes"),
+          "Removes the least recently used documents until the others have at most this many bytes.")
       .def("close", &Store::close)
       .def("__enter__", [](nb::handle self) { return nb::borrow(self); })
       .def(
           "__exit__", [](Store& self, const nb::args&) { self.close(); }, nb::arg("args"))
       .def_prop_ro(
-          "where", [](const Store& self) { return self.open()->where(); }, "Without a password.");
+          "where", [](const Store& self) { return self.open()->where(); }, "Address of the store, without a password.");
 }
 
 }  // namespace
@@ -189,9 +190,8 @@ void bind_documents(nb::module_& m) {
         nb::sig(
             "def ask(session: Session, documents: typing.Sequence[Document], question: str, *, method: str = 'samkv', "
             "budget: int | str | None = None, kv_type: str = 'f16', format: str = 'chat') -> tuple[Cache, dict]"),
-        "Puts documents together, in their order, and reads a question over them: a cache to answer from, and what "
-        "asking\n"
-        "took, as in `winnow docs ask --json`. Raises Error.");
+        "Combines documents, in their order, and reads a question over them. Returns a cache to answer from, and\n"
+        "statistics as in `winnow docs ask --json`. Raises Error.");
 }
 
 }  // namespace winnow::python

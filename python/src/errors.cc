@@ -22,9 +22,8 @@ nb::object add_error(nb::module_& m, const char* name, const nb::handle& bases, 
 /// that fits is used, so derived classes come after their bases.
 void bind_errors(nb::module_& m) {
   const auto base = add_error<Error>(m, "Error", PyExc_Exception, "Base of every exception that winnow raises.");
-  const auto usage =
-      add_error<UsageError>(m, "UsageError", nb::make_tuple(base, nb::handle(PyExc_ValueError)),
-                            "Something that cannot be was asked for: an unknown method, a wrong option.");
+  const auto usage = add_error<UsageError>(m, "UsageError", nb::make_tuple(base, nb::handle(PyExc_ValueError)),
+                                           "Invalid use, such as an unknown method or a wrong option.");
   add_error<BudgetError>(m, "BudgetError", usage, "A budget is too small for its method, the model and the prompt.");
   add_error<ModelError>(m, "ModelError", base, "A model file cannot be used.");
   const auto input =
@@ -32,9 +31,9 @@ void bind_errors(nb::module_& m) {
   add_error<StoreError>(m, "StoreError", input, "A store cannot be reached, read or written now.");
   add_error<UnknownDocument>(m, "UnknownDocument", input, "A store has no document of that name.");
   add_error<MemoryError>(m, "OutOfMemoryError", nb::make_tuple(base, nb::handle(PyExc_MemoryError)),
-                         "Memory cannot be had. What was there before the call is still there.");
+                         "There is not enough memory. The state before the call is unchanged.");
   add_error<Interrupted>(m, "Interrupted", base,
-                         "Session.stop() ended the call. What was there before is still there.");
+                         "Session.stop() ended the call. The state before the call is unchanged.");
 }
 
 }  // namespace winnow::python

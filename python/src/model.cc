@@ -78,7 +78,7 @@ std::shared_ptr<Model> load(const std::string& path, const std::string& hf, bool
 }
 
 void bind_info(nb::module_& m) {
-  nb::class_<ModelInfo>(m, "ModelInfo", "What a model's file says of it.")
+  nb::class_<ModelInfo>(m, "ModelInfo", "Facts from a model's file.")
       .def_ro("path", &ModelInfo::path)
       .def_ro("arch", &ModelInfo::arch)
       .def_ro("name", &ModelInfo::name)
@@ -93,7 +93,7 @@ void bind_info(nb::module_& m) {
       .def_ro("n_params", &ModelInfo::n_params)
       .def_ro("weight_bytes", &ModelInfo::weight_bytes)
       .def("full_cache_bytes", &ModelInfo::full_cache_bytes, nb::arg("tokens"),
-           "Bytes of an f16 cache of so many tokens.");
+           "Bytes of an f16 cache of this many tokens.");
 }
 
 }  // namespace
@@ -106,35 +106,34 @@ void bind_model(nb::module_& m) {
           "load", load, nb::arg("path") = "", nb::kw_only(), nb::arg("hf") = "", nb::arg("offline") = false,
           nb::arg("rope_freq_base") = 0.0F, nb::arg("rope_scaling") = "", nb::arg("chat_template") = "",
           "path: a GGUF file, or the first of a model's parts.\n"
-          "hf: 'USER/REPO' or 'USER/REPO:QUANT' in the path's place, downloaded from the hub to its cache if need be. "
+          "hf: 'USER/REPO' or 'USER/REPO:QUANT' instead of a path, downloaded from the hub to its cache if necessary.\n"
           "offline: only from the cache.\n"
-          "rope_freq_base: 0 is the file's. rope_scaling: 'none', 'linear:FACTOR', 'yarn:FACTOR', or '' for the "
-          "file's. chat_template: the source of one in Jinja, or '' for the file's.\n"
+          "rope_freq_base: 0 is the file's. rope_scaling: 'none', 'linear:FACTOR', 'yarn:FACTOR', or '' (the file's).\n"
+          "chat_template: a Jinja source, or '' for the file's.\n"
           "Raises ModelError, OutOfMemoryError, UsageError.")
       .def_prop_ro("info", &Model::info, nb::rv_policy::reference_internal)
       .def(
           "tokenize", [](const Model& self, const std::string& text) { return as_array(self.tokenize(text)); },
           nb::arg("text"), "Plain text without BOS as an array [tokens] of int32.")
-      .def("prompt", prompt, nb::arg("text"), nb::arg("question") = "", nb::kw_only(), nb::arg("system") = "",
-           nb::arg("format") = "chat",
-           "Two arrays of tokens: the text, and the question with what closes the prompt. format: 'chat' is the "
-           "model's\n"
-           "chat template with text, blank line and question in one message, 'raw' the text and the question as they "
-           "are.\n"
-           "Raises InputError for an empty prompt.")
+      .def(
+          "prompt", prompt, nb::arg("text"), nb::arg("question") = "", nb::kw_only(), nb::arg("system") = "",
+          nb::arg("format") = "chat",
+          "Two arrays of tokens: the text, and the question with the end of the prompt. format: 'chat' is the model's\n"
+          "chat template with text, blank line and question in one message; 'raw' is text and question only.\n"
+          "Raises InputError for an empty prompt.")
       .def("chat", chat, nb::arg("messages"), nb::kw_only(), nb::arg("text") = "",
            "Tokens of a conversation by the model's chat template, up to where the next answer begins.\n"
-           "messages: (role, content) pairs; text: goes before the first words of the user.")
+           "messages: (role, content) pairs; text: placed before the first user message.")
       .def("pieces", pieces, nb::arg("tokens"),
            nb::sig("def pieces(self, tokens: typing.Sequence[int] | numpy.ndarray) -> bytes"),
-           "The bytes of these tokens; control tokens give none.")
+           "The bytes of these tokens; control tokens have none.")
       .def(
           "ends",
           [](const Model& self, Token token) {
             check_token(self, token);
             return self.ends(token);
           },
-          nb::arg("token"), "Whether generation ends with this token.")
+          nb::arg("token"), "True if generation ends with this token.")
       .def(
           "hash",
           [](const Model& self) {

@@ -74,7 +74,7 @@ PromptFormat format_of(const std::string& name) {
 }
 
 void bind_options(nb::module_& m) {
-  nb::class_<CacheChoice>(m, "CacheOptions", "How the cache of one sequence is kept.")
+  nb::class_<CacheChoice>(m, "CacheOptions", "Options of a sequence's cache.")
       .def(
           "__init__",
           [](CacheChoice* self, const std::optional<std::string>& spec, const nb::object& budget,
@@ -82,12 +82,9 @@ void bind_options(nb::module_& m) {
           nb::arg("spec").none() = nb::none(), nb::arg("budget").none() = nb::none(), nb::arg("kv_type") = "f16",
           nb::sig("def __init__(self, spec: str | None = None, budget: int | str | None = None, kv_type: str = 'f16') "
                   "-> None"),
-          "spec: None is 'auto' where there is a budget, else 'full'. 'auto' is the recommended method for the "
-          "protocol "
-          "of the\nprompt that it is used for. budget: entries per KV head (512), a share of the prompt ('10%') or "
-          "bytes "
-          "('64MiB').\n"
-          "Raises UsageError for an unknown method, option or type, and where the method needs a budget.")
+          "spec: None is 'auto' if there is a budget, else 'full'. 'auto' is the method recommended for the prompt's\n"
+          "protocol. budget: entries per KV head (512), a share of the prompt ('10%') or bytes ('64MiB').\n"
+          "Raises UsageError for an unknown method, option or type, and if a budget is missing.")
       .def_prop_ro("spec", &CacheChoice::method_name, "In canonical form, or 'auto'.")
       .def_prop_ro(
           "budget",

@@ -200,16 +200,16 @@ void add_method(const std::string& name, const std::string& summary, nb::object 
 void bind_layer(nb::module_& m) {
   nb::class_<Layer>(m, "Layer", "One layer of a prompt that has been read, as score() sees it.")
       .def_prop_ro(
-          "index", [](const Layer& self) { return self.view().layer; }, "Among the layers that are compressed.")
+          "index", [](const Layer& self) { return self.view().layer; }, "Index among the compressed layers.")
       .def_prop_ro(
-          "layers", [](const Layer& self) { return self.view().layers; }, "How many these are.")
+          "layers", [](const Layer& self) { return self.view().layers; }, "Number of compressed layers.")
       .def_prop_ro("tokens", [](const Layer& self) { return self.view().tokens(); })
       .def_prop_ro("kv_heads", [](const Layer& self) { return self.view().shape.kv_heads; })
       .def_prop_ro("query_heads", [](const Layer& self) { return self.view().shape.query_heads; })
       .def_prop_ro("head_dim", [](const Layer& self) { return self.view().shape.head_dim; })
       .def_prop_ro(
           "question", [](const Layer& self) { return self.view().question; },
-          "How many of the last tokens are the question; 0: not known.")
+          "Number of last tokens that are the question; 0: not known.")
       .def_prop_ro("keys", &Layer::keys, nb::rv_policy::automatic,
                    "Read-only [KV heads, tokens, head_dim] of float32, rotated to their positions.")
       .def_prop_ro("values", &Layer::values, nb::rv_policy::automatic,
@@ -217,9 +217,9 @@ void bind_layer(nb::module_& m) {
       .def_prop_ro(
           "attention", &Layer::attention, nb::rv_policy::automatic,
           "Read-only [query heads, tokens] of float32: the sum of the attention of the queries that the method's\n"
-          "`observe` names. Raises UsageError where it names none.")
+          "`observe` selects. Raises UsageError without `observe`.")
       .def("seen", &Layer::seen, nb::arg("name"),
-           "What one of the method's `observers` has seen: an array of float32, or a dict of several.");
+           "Result of one of the method's `observers`: an array of float32, or a dict of several.");
 }
 
 }  // namespace
@@ -228,7 +228,7 @@ void bind_python_method(nb::module_& m) {
   bind_layer(m);
   m.def(
       "check_method", [](const std::string& name, const nb::object& object) { build(name, object); }, nb::arg("name"),
-      nb::arg("object"), "Raises UsageError where the attributes of a method are wrong.");
+      nb::arg("object"), "Raises UsageError if the attributes of a method are wrong.");
   m.def("add_method", add_method, nb::arg("name"), nb::arg("summary"), nb::arg("factory"), nb::arg("options"));
 }
 

@@ -198,15 +198,15 @@ void bind_reading(nb::class_<SessionState>& session) {
            nb::arg("format") = "chat",
            nb::sig("def read(self, text: str, caches: CacheOptions | str | tuple | typing.Sequence = 'full', *, "
                    "system: str = '', format: str = 'chat') -> list[Cache]"),
-           "Reads a text that is asked about later: a cache for each of `caches`.")
+           "Reads a text for later questions. Returns a cache for each of `caches`.")
       .def("read_tokens", read_tokens, nb::arg("tokens"), nb::arg("caches") = "full",
            nb::sig(
                "def read_tokens(self, tokens: typing.Sequence[int] | numpy.ndarray, caches: CacheOptions | str | tuple "
                "| typing.Sequence = 'full') -> list[Cache]"),
-           "The same for tokens as they are, BOS included. Raises InputError for an unknown one.")
+           "The same for tokens, BOS included. Raises InputError for an unknown token.")
       .def("extend", extend<std::string>, nb::arg("cache"), nb::arg("question"),
-           "Reads one more question of the conversation that the cache is of, by the chat template, or as it is after\n"
-           "read_tokens() and format='raw'. Its logits are then those of the last token.")
+           "Reads the next question of the cache's conversation, with the chat template, or as plain text after\n"
+           "read_tokens() and format='raw'. The cache's logits are then those of the last token.")
       .def(
           "extend_tokens",
           [](const SessionPointer& self, SessionCache& cache, const nb::object& tokens) {
@@ -214,11 +214,11 @@ void bind_reading(nb::class_<SessionState>& session) {
           },
           nb::arg("cache"), nb::arg("tokens"),
           nb::sig("def extend_tokens(self, cache: Cache, tokens: typing.Sequence[int] | numpy.ndarray) -> None"),
-          "The same for tokens as they are.")
+          "The same for tokens.")
       .def("step", step, nb::arg("caches"), nb::arg("tokens"),
            nb::sig("def step(self, caches: typing.Sequence[Cache], tokens: typing.Sequence[int] | numpy.ndarray) -> "
                    "numpy.ndarray"),
-           "Appends tokens[i] to caches[i], all in one batch: logits [caches, n_vocab] of float32.");
+           "Appends tokens[i] to caches[i], all in one batch. Returns logits [caches, n_vocab] of float32.");
 }
 
 }  // namespace
@@ -226,10 +226,10 @@ void bind_reading(nb::class_<SessionState>& session) {
 void bind_session(nb::module_& m) {
   nb::class_<MemoryUse>(m, "MemoryUse", "Bytes of keys, values, hidden states and work space, without the weights.")
       .def_ro("held", &MemoryUse::held)
-      .def_ro("peak", &MemoryUse::peak, "Since the session began.");
+      .def_ro("peak", &MemoryUse::peak, "Peak since the session began.");
   nb::class_<SessionState> session(
       m, "Session",
-      "Runs a model. Several threads may use one session: their calls come one after the other. Several sessions may\n"
+      "Runs a model. Several threads may use one session: their calls run one after the other. Several sessions may\n"
       "share a model, and run at the same time. No call holds the GIL; Ctrl-C stops one.");
   session
       .def(nb::new_(&make_session), nb::arg("model"), nb::kw_only(), nb::arg("threads") = 0,
@@ -238,10 +238,10 @@ void bind_session(nb::module_& m) {
            "chunk: tokens of a prompt that pass through a layer together. calibration: a file of `winnow calibrate`.\n"
            "Raises UsageError, InputError, OutOfMemoryError.")
       .def("save", save, nb::arg("path"), nb::arg("cache"), "Writes a cache to a file. Raises InputError, UsageError.")
-      .def("load", load, nb::arg("path"), "Reads what save() or `winnow run --save-kv` has written. Raises InputError.")
+      .def("load", load, nb::arg("path"), "Reads a file of save() or `winnow run --save-kv`. Raises InputError.")
       .def("memory", memory)
-      .def("stop", &SessionState::stop, "Ends the call that another thread is in: it raises Interrupted.")
-      .def("close", &SessionState::close, "From now on, the session and its caches cannot be used.")
+      .def("stop", &SessionState::stop, "Makes another thread's call raise Interrupted.")
+      .def("close", &SessionState::close, "Closes the session. It and its caches cannot be used afterwards.")
       .def_prop_ro("model", [](const SessionPointer& self) { return std::const_pointer_cast<Model>(self->model()); })
       .def("__enter__", [](const SessionPointer& self) { return self; })
       .def(

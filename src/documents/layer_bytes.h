@@ -57,7 +57,7 @@ class PlainLayer {
 struct LayerSums {
   std::uint64_t size = 0;   ///< bytes of the layer
   std::uint64_t table = 0;  ///< of the extents and positions; of all bytes in a compressed layer
-  /// Of each block's keys and values, in all KV heads; empty in a compressed layer.
+  /// Checksums of each block, its keys and values in all KV heads; empty in a compressed layer.
   std::vector<std::uint64_t> blocks;
 
   bool operator==(const LayerSums&) const = default;
