@@ -31,7 +31,7 @@ struct TokenizedSample {
 };
 
 /// Tokenizes a sample. Cuts the middle of a prompt of more than `max_prompt` tokens (0: any number), as LongBench does,
-/// but nothing of the question. Of documents, cuts the middles of the longest ones to a common length; each keeps at
+/// but nothing of the question. Cuts the middles of the longest documents to a common length; each keeps at
 /// least one token. Text of the chat template and the sample before the documents is a document of its own, which is
 /// never cut. Throws what Model::tokenize() throws.
 TokenizedSample tokenized(const Model& model, const Sample& sample, Protocol protocol, int max_prompt);

@@ -26,7 +26,8 @@ Sentences sentences_of(const icu::UnicodeString& text) {
   return out;
 }
 
-/// Adds the words of the longest common subsequence. Of several, takes the one whose backtracking goes along `b` first.
+/// Adds the words of the longest common subsequence. If there are several, takes the one whose backtracking goes along
+/// `b` first.
 void add_common(const Words& a, const Words& b, std::set<icu::UnicodeString>& to) {
   const std::size_t width = b.size() + 1;
   std::vector<int> length((a.size() + 1) * width);

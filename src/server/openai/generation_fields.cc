@@ -112,7 +112,8 @@ std::uint32_t read_seed(Fields& fields, const std::optional<std::uint32_t>& stan
   return static_cast<std::uint32_t>(any());
 }
 
-/// Reads the longest answer. Of its names, the last one present counts. In llama.cpp's, -1 means as many as fit.
+/// Reads the longest answer. If several of its names are present, the last one counts. In llama.cpp's, -1 means as many
+/// as fit.
 std::optional<int> read_most_tokens(Fields& fields) {
   std::optional<int> out;
   for (const char* const name : {"n_predict", "max_tokens", "max_completion_tokens"}) {
