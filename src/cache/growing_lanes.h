@@ -28,7 +28,7 @@ class GrowingLanes : public LayerLanes {
   void put_from(std::int32_t position, GrowingLanes&& others);
 
   /// Adds the entries of other lanes of the same shape, which are all later than these. REQUIRES: reserve(); the others
-  /// have no merged entries, and rotated keys.
+  /// have rotated keys and no merged entries.
   void append(GrowingLanes&& others);
 
   /// Like put_from() for lanes with windows, which hold the last entries of the text without gaps: keeps at most `most`

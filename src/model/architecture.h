@@ -24,8 +24,8 @@ enum class QkNorm : std::uint8_t {
 };
 
 enum class Activation : std::uint8_t {
-  silu_gate,     ///< gelu(gate) * up, gelu in its tanh form
-  gelu_gate,     ///< gelu(gate) * up, gelu by its tanh form
+  silu_gate,     ///< silu(gate) * up
+  gelu_gate,     ///< gelu(gate) * up, gelu in its tanh form
   gelu,          ///< gelu(up), without a gate
   clamped_gate,  ///< x * sigmoid(1.702 x) * (y + 1), with x = min(gate, 7) and y = up clamped to [-7, 7]
 };
