@@ -32,7 +32,7 @@ class HeadQueries {
 
   int begin() const { return first_ / kVector * kVector; }
   int end() const { return end_; }
-  /// REQUIRES: `query` is whole vectors after begin(), and before end().
+  /// REQUIRES: `query` is begin() plus a multiple of kVector, and less than end().
   __m512 weight(int query) const { return _mm512_loadu_ps(weights_.data() + (query - begin())); }
 
   void weigh(const float* of_tile, const float* mask) {

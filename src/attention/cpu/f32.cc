@@ -60,8 +60,8 @@ HWY_INLINE void register_tile(const float* HWY_RESTRICT a, int a_row, int a_step
   }
 }
 
-/// The product for any number of rows (a multiple of kRegisterRows) and all queries, strip by strip, so that b's strip
-/// stays in the L1 cache.
+/// The product for any number of rows (a multiple of kRegisterRows) and all queries. Proceeds strip by strip, so that
+/// b's strip stays in the L1 cache.
 template <Start kStart>
 void multiply(const float* a, int a_row, int a_step, const float* b, int rows, int depth, int stride, float* c) {
   const int width = static_cast<int>(hn::Lanes(D()));

@@ -18,7 +18,7 @@ using cpu::padded;
 
 namespace {
 
-/// Memory that only grows.
+/// Returns n floats of a buffer that only grows.
 float* floats(MemoryAccount& account, Buffer& buffer, std::size_t n) {
   if (buffer.size() < n * sizeof(float)) {
     buffer = Buffer();  // frees the old one first: both at once would be the peak

@@ -210,7 +210,8 @@ void soften(const Stretch& s, int head) {
   s.d[head] = hn::GetLane(hn::SumOfLanes(d, sum));
 }
 
-/// Adds the weights of each row and its merged entries, which are contiguous, so that each sum is stored once.
+/// Sums the weights of each row and its merged entries. The merged entries of a row are contiguous, so their sum is
+/// added once.
 void gather_weights(const Stretch& s) {
   for (int head = 0; head < s.heads; ++head) {
     const float* HWY_RESTRICT const of_entries = s.logits + static_cast<std::ptrdiff_t>(head) * kStretchKeys;
