@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What several methods keep of a text, and what they answer. Arguments: MODEL TEXT QUESTION PICTURE."""
+"""Compares the entries that several methods keep of a text, and their answers. Arguments: MODEL TEXT QUESTION PICTURE."""
 
 import sys
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How far the answers of compressed caches are from the full cache's, by budget. Arguments: MODEL TEXT QUESTION."""
+"""Compares the answers of compressed caches with the full cache's, by budget. Arguments: MODEL TEXT QUESTION."""
 
 import sys
 

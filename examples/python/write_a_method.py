@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A method of one's own in ten lines: KeyDiff, beside the one that winnow has. Arguments: MODEL TEXT, which are files."""
+"""A method in ten lines: KeyDiff, compared with winnow's own. Arguments: MODEL TEXT, which are files."""
 
 import sys
 
