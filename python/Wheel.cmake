@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Contents of the wheel: the extension and, if they are found in a prefix, the command, ggml and libllama. auditwheel adds
-# the other libraries that a bare system lacks.
+# Contents of the wheel: the extension and, if they are found in a prefix, the command, ggml and libllama. auditwheel
+# adds the other libraries that a bare system lacks.
 winnow_install_ggml(winnow/${WINNOW_PRIVATE_LIBRARIES} python)
 winnow_run_path(winnow_python winnow winnow/${WINNOW_PRIVATE_LIBRARIES})
 install(TARGETS winnow_python LIBRARY DESTINATION winnow COMPONENT python)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compares the entries that several methods keep of a text, and their answers. Arguments: MODEL TEXT QUESTION PICTURE."""
+"""Compares entries that methods keep of a text, and their answers. Arguments: MODEL TEXT QUESTION PICTURE."""
 
 import sys
 
