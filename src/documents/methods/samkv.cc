@@ -195,9 +195,8 @@ Steps run_samkv(const AskContext& context) {
 ///   select       off: only initial and local blocks are kept
 ///   personalize  off: a document's blocks are ranked by the question alone, without other documents' local queries
 ///   deciding     last layers that decide how many blocks are offered; paper: the share in the paper's models
-///   score        comparison of blocks of different documents: by the cosine, or by inner products that are
-///   standardised
-///                over the blocks that each document offers
+///   score        comparison of blocks of different documents: by the cosine, or by inner products, standardised over
+///                the blocks that each document offers
 ///   recompute    off: stored entries are not changed
 ///   anchor       whether an outlier is recomputed alone or with its block
 ///   sigma        number of deviations below the mean at which an exponent is an outlier

@@ -117,7 +117,7 @@ Scores unlike_the_next(const LayerView& view, const AlwaysKept& always_kept, con
 /// get the highest scores. Uses no queries.
 ///   lag    tokens of a partition; winnow limits it to a quarter of the budget after the sinks
 ///   sinks  first tokens that are always kept
-///   rank   partition: each partition keeps as many entries, as in the paper; prompt: entries are ranked together
+///   rank   partition: each partition keeps the same number, as in the paper; prompt: entries are ranked together
 Preset lagkv() {
   return {
       .name = "lagkv",

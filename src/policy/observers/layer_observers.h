@@ -14,7 +14,7 @@ namespace winnow::policy {
 /// Parts of a method that a reading calls.
 enum class Reading {
   whole,    ///< all
-  ranking,  ///< the ranking parts, if entries are evicted: they are kept or not when all layers are ranked
+  ranking,  ///< parts that rank entries, if any are evicted; entries are kept when all layers are ranked
   keeping,  ///< the other parts, after ranking
 };
 
