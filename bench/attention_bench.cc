@@ -41,7 +41,7 @@ void fill(cache::LayerScratch& scratch, int n) {
 }
 
 /// One layer of a prompt of n tokens, chunk by chunk; `what` is what is observed, if anything.
-void prefill(benchmark::State& state, ComputeType compute_type, const std::vector<Observe>& what) {
+void prefill(benchmark::State& state, ComputeType compute_type, const std::vector<ColumnRequest>& what) {
   if (!supports(compute_type)) return state.SkipWithError("this machine has no kernel for bf16");
   const int n = static_cast<int>(state.range(0));
   const int threads = static_cast<int>(state.range(1));
@@ -52,10 +52,10 @@ void prefill(benchmark::State& state, ComputeType compute_type, const std::vecto
   std::vector<float> out(q.size());
   PrefillAttention attention(account, threads, compute_type);
   for (auto _ : state) {
-    std::vector<Observation> observations;
-    for (const auto& o : what) observations.emplace_back(o, kSmall.query_heads, n);
-    std::vector<Observation*> pointers;
-    for (auto& o : observations) pointers.push_back(&o);
+    std::vector<ColumnStatistics> columns;
+    for (const auto& o : what) columns.emplace_back(o, kSmall.query_heads, n);
+    std::vector<ColumnStatistics*> pointers;
+    for (auto& o : columns) pointers.push_back(&o);
     for (int first = 0; first < n; first += kChunk) {
       attention.begin(kSmall, scratch, q.data(), out.data(), first, std::min(kChunk, n - first), pointers);
       on_team(threads, [&](Worker w) { attention.run(w); });
@@ -69,10 +69,10 @@ void prefill(benchmark::State& state, ComputeType compute_type, const std::vecto
 
 void layer(benchmark::State& state, ComputeType compute_type) { prefill(state, compute_type, {}); }
 void layer_observed_last(benchmark::State& state, ComputeType compute_type) {
-  prefill(state, compute_type, {{{ObservedRows::Kind::last, 32, {}}, Reduction::sum}});
+  prefill(state, compute_type, {{{QueryRowSet::Kind::last, 32, {}}, Reduction::sum}});
 }
 void layer_observed_all(benchmark::State& state, ComputeType compute_type) {
-  prefill(state, compute_type, {{{ObservedRows::Kind::all, 0, {}}, Reduction::sum}});
+  prefill(state, compute_type, {{{QueryRowSet::Kind::all, 0, {}}, Reduction::sum}});
 }
 
 /// The lanes of all layers of a model, so that the bytes come from where they would.

@@ -64,7 +64,7 @@ void plan(benchmark::State& state) {
     std::copy(sums.begin(), sums.end(), looking.front()->columns().front()->head(head).begin());
   }
   policy::LayerView view{0, 1, 0, shape, scratch, rope, none};
-  view.shown = observers.shown_to(0);
+  view.results = observers.results_for(0);
   for (auto _ : state) benchmark::DoNotOptimize(policy::plan(method, view, budget, {budget, {}}));
 }
 

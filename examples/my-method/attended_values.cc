@@ -18,7 +18,7 @@ float length(const std::vector<float>& row) {
 }
 
 /// The attention of the observed queries, mean over the query heads that share a KV head, times the value's length.
-Scores attention_times_length(const LayerView& layer, const winnow::attention::Observation& attention) {
+Scores attention_times_length(const LayerView& layer, const winnow::attention::ColumnStatistics& attention) {
   Scores scores = reduce_group(attention, layer.shape, Reduce::mean);
   std::vector<float> value(layer.shape.head_dim);
   for (int head = 0; head < scores.heads(); ++head) {

@@ -29,7 +29,7 @@ Cube all_rows(const policy::LayerView& view, Row row) {
   return array_of<Cube>(std::move(out), {heads, tokens, dim});
 }
 
-nb::object as_object(policy::SeenArray seen) {
+nb::object as_object(policy::ResultArray seen) {
   const auto numbers = std::make_shared<const std::vector<float>>(std::move(seen.numbers));
   return nb::cast(nb::ndarray<nb::numpy, const float, nb::c_contig>(numbers->data(), seen.shape.size(),
                                                                     seen.shape.data(), owner_of(numbers)));

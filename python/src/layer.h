@@ -15,7 +15,7 @@ namespace winnow::python {
 /// returned, all functions throw UsageError.
 class Layer {
  public:
-  using Attention = policy::Seen<attention::Observation>;
+  using Attention = policy::ResultPlace<attention::ColumnStatistics>;
 
   /// Observers of a method.
   struct Observers {

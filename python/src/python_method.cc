@@ -109,8 +109,8 @@ bool flag_of(const std::string& name, const nb::object& method, const char* attr
 }
 
 /// `observe`: None, a number of last queries, or 'all'.
-std::optional<policy::ObserverPart<attention::Observation>> observe_of(const std::string& name,
-                                                                       const nb::object& method) {
+std::optional<policy::ObserverPart<attention::ColumnStatistics>> observe_of(const std::string& name,
+                                                                            const nb::object& method) {
   const nb::object value = nb::getattr(method, "observe", nb::none());
   if (value.is_none()) return {};
   if (value.equal(nb::str("all"))) return policy::observe_all();

@@ -47,7 +47,7 @@ class PrefillAttention {
   /// all keys recorded and no window. Throws MemoryError, after which begin() must succeed before run(). run() and
   /// reduce() do not throw.
   void begin(const Shape& shape, const cache::LayerScratch& scratch, const float* q, float* out, int first, int count,
-             std::span<Observation* const> observers, KeyRange recorded = {}, const float* row_scales = nullptr,
+             std::span<ColumnStatistics* const> columns, KeyRange recorded = {}, const float* row_scales = nullptr,
              const cache::PastRows* past = nullptr);
   /// The same for queries that see the rows of `visible`, without observers. A query that sees no row gives zeros.
   void begin(const Shape& shape, const cache::LayerScratch& scratch, const float* q, float* out,
@@ -56,7 +56,7 @@ class PrefillAttention {
   /// [count][H_q]; null: stops writing.
   void record_logsums(float* sums);
   void run(Worker worker);
-  /// Adds the blocks' statistics to the observations, in an order that does not depend on the number of threads.
+  /// Adds the blocks' statistics to the columns, in an order that does not depend on the number of threads.
   void reduce(Worker worker);
 
  private:
@@ -72,16 +72,16 @@ struct Chunk {
   KeyRange recorded = {};
 };
 
-/// An observation of a prompt of `tokens` tokens.
-struct ObservedPrompt {
-  Observe what;
+/// statistics of a prompt of `tokens` tokens.
+struct PromptColumns {
+  ColumnRequest request;
   int tokens = 0;
 };
 
-/// Bytes of the work space in which a team collects observations of a chunk: the probabilities of a block for each
+/// Bytes of the work space in which a team collects columns of a chunk: the probabilities of a block for each
 /// thread, and the statistics of each work item. All observed prompts share the chunk.
-std::size_t observing_bytes(const Shape& shape, ComputeType compute_type, int threads, const Chunk& chunk,
-                            std::span<const ObservedPrompt> observed);
+std::size_t recording_bytes(const Shape& shape, ComputeType compute_type, int threads, const Chunk& chunk,
+                            std::span<const PromptColumns> observed);
 
 /// A run of one KV head's lane, read by one query row of a decode step.
 struct DecodeRead {

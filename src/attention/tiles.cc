@@ -17,12 +17,12 @@ std::size_t kept_queries(const Tiles& tiles, int tokens) { return as_size(std::m
 
 }  // namespace
 
-TileAttention::TileAttention(Observation& observation, const Tiles& tiles, int head_dim)
-    : observation_(observation),
+TileAttention::TileAttention(ColumnStatistics& statistics, const Tiles& tiles, int head_dim)
+    : statistics_(statistics),
       tiles_(tiles),
-      heads_(observation.query_heads()),
+      heads_(statistics.query_heads()),
       dim_(head_dim),
-      queries_(kept_queries(tiles_, observation.size()) * as_size(heads_) * as_size(head_dim)) {}
+      queries_(kept_queries(tiles_, statistics.size()) * as_size(heads_) * as_size(head_dim)) {}
 
 std::size_t TileAttention::bytes(const Shape& shape, const Tiles& tiles, int tokens) {
   return kept_queries(tiles, tokens) * as_size(shape.query_heads) * as_size(shape.head_dim) * sizeof(float);
@@ -71,7 +71,7 @@ void TileAttention::add_rows(const Chunk& chunk, const PackedRows& keys, int hea
   const int zeros = tiles_.rest == Tiles::Rest::zeros ? tiles_.length - keys.count() : 0;
   std::vector<float> rows(kRowsTogether * dim);
   std::vector<float> logits(kRowsTogether * as_size(keys.stride()));
-  float* const sums = observation_.head(head).data() + tile.begin;
+  float* const sums = statistics_.head(head).data() + tile.begin;
   for (int first = 0; first < keys.count(); first += kRowsTogether) {
     const int some = std::min(kRowsTogether, keys.count() - first);
     for (int i = 0; i < some; ++i)

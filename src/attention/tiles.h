@@ -15,8 +15,8 @@ namespace winnow::attention {
 /// arrives; until then its queries are kept.
 class TileAttention {
  public:
-  /// Adds to `observation`, which must outlive this object.
-  TileAttention(Observation& observation, const Tiles& tiles, int head_dim);
+  /// Adds to `statistics`, which must outlive this object.
+  TileAttention(ColumnStatistics& statistics, const Tiles& tiles, int head_dim);
   /// Bytes for a prompt of so many tokens in a layer of this shape.
   static std::size_t bytes(const Shape& shape, const Tiles& tiles, int tokens);
 
@@ -46,7 +46,7 @@ class TileAttention {
   void add_tile(const Chunk& chunk, const cache::LayerScratch& scratch, Heads heads, const Tile& tile);
   void add_rows(const Chunk& chunk, const PackedRows& keys, int head, const Tile& tile);
   /// The first token after all tiles.
-  int end() const { return observation_.size() - tiles_.after; }
+  int end() const { return statistics_.size() - tiles_.after; }
   /// The tile of a token, or the first one after it; empty after the last one.
   Tile tile_of(int token) const;
   Tile next(const Tile& tile) const { return tile_of(tile.begin + tiles_.length); }
@@ -56,7 +56,7 @@ class TileAttention {
     return (static_cast<std::ptrdiff_t>(in_tile) * heads_ + head) * dim_;
   }
 
-  Observation& observation_;
+  ColumnStatistics& statistics_;
   Tiles tiles_;
   int heads_;
   int dim_;

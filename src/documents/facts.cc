@@ -45,12 +45,12 @@ void add_keys(const cache::LayerScratch& scratch, const BlockLayout& blocks, Lay
 }
 
 /// Mean query over the local blocks, or over the only block if there are none.
-std::vector<float> local_query(const SeenLayer& seen, const BlockLayout& blocks) {
-  const std::size_t width = as_size(seen.shape.query_heads) * as_size(seen.shape.head_dim);
+std::vector<float> local_query(const LayerAttention& layer, const BlockLayout& blocks) {
+  const std::size_t width = as_size(layer.shape.query_heads) * as_size(layer.shape.head_dim);
   const int first = blocks.local() > 0 ? blocks.begin(blocks.first_local()) : 0;
   std::vector<double> sum(width);
   for (int i = first; i < blocks.tokens; ++i) {
-    for (std::size_t c = 0; c < width; ++c) sum[c] += static_cast<double>(seen.queries[as_size(i) * width + c]);
+    for (std::size_t c = 0; c < width; ++c) sum[c] += static_cast<double>(layer.queries[as_size(i) * width + c]);
   }
   std::vector<float> out;
   for (const double x : sum) out.push_back(static_cast<float>(x / (blocks.tokens - first)));
@@ -58,39 +58,39 @@ std::vector<float> local_query(const SeenLayer& seen, const BlockLayout& blocks)
 }
 
 /// [H_q][N]: attention that each token got from later ones.
-std::vector<double> from_later(const SeenLayer& seen) {
+std::vector<double> from_later(const LayerAttention& layer) {
   std::vector<double> out;
-  for (int head = 0; head < seen.shape.query_heads; ++head) {
-    for (int j = 0; j < seen.tokens(); ++j) {
-      const auto own = static_cast<double>(seen.diagonal->head(head)[j]);
-      out.push_back(std::max(0.0, static_cast<double>(seen.all->head(head)[j]) - own));
+  for (int head = 0; head < layer.shape.query_heads; ++head) {
+    for (int j = 0; j < layer.tokens(); ++j) {
+      const auto own = static_cast<double>(layer.diagonal->head(head)[j]);
+      out.push_back(std::max(0.0, static_cast<double>(layer.all->head(head)[j]) - own));
     }
   }
   return out;
 }
 
-std::vector<float> group_mean(const SeenLayer& seen, std::span<const double> later) {
-  const int n = seen.tokens();
-  std::vector<double> out(as_size(seen.shape.kv_heads) * as_size(n));
-  for (int head = 0; head < seen.shape.query_heads; ++head) {
+std::vector<float> group_mean(const LayerAttention& layer, std::span<const double> later) {
+  const int n = layer.tokens();
+  std::vector<double> out(as_size(layer.shape.kv_heads) * as_size(n));
+  for (int head = 0; head < layer.shape.query_heads; ++head) {
     for (int j = 0; j < n; ++j)
-      out[as_size(head / seen.shape.group()) * as_size(n) + as_size(j)] +=
-          later[as_size(head) * as_size(n) + as_size(j)] / seen.shape.group();
+      out[as_size(head / layer.shape.group()) * as_size(n) + as_size(j)] +=
+          later[as_size(head) * as_size(n) + as_size(j)] / layer.shape.group();
   }
   return {out.begin(), out.end()};
 }
 
 /// The token of each middle block with the largest mean attention; ties go to the later one.
-std::vector<Representative> representatives(const SeenLayer& seen, std::span<const double> later,
+std::vector<Representative> representatives(const LayerAttention& layer, std::span<const double> later,
                                             const BlockLayout& blocks) {
-  const int n = seen.tokens();
+  const int n = layer.tokens();
   std::vector<Representative> out;
   for (int b = 1; b <= blocks.middle(); ++b) {
     Representative best{-1, 0, 0};
     for (int j = blocks.begin(b); j < blocks.end(b); ++j) {
       double sum = 0;
-      for (int head = 0; head < seen.shape.query_heads; ++head) sum += later[as_size(head) * as_size(n) + as_size(j)];
-      const auto mean = static_cast<float>(sum / seen.shape.query_heads / (n - 1 - j));
+      for (int head = 0; head < layer.shape.query_heads; ++head) sum += later[as_size(head) * as_size(n) + as_size(j)];
+      const auto mean = static_cast<float>(sum / layer.shape.query_heads / (n - 1 - j));
       if (best.token < 0 || mean >= best.attention) best = {j, 0, mean};
     }
     out.push_back(best);
@@ -99,49 +99,50 @@ std::vector<Representative> representatives(const SeenLayer& seen, std::span<con
 }
 
 /// Adds one query head's attention to the blocks' curves. `keys`: keys of the representatives.
-void add_curves(const SeenLayer& seen, int head, const attention::PackedRows& keys, std::span<BlockAttention> blocks) {
-  const int n = seen.tokens();
-  const auto d = as_size(seen.shape.head_dim);
+void add_curves(const LayerAttention& layer, int head, const attention::PackedRows& keys,
+                std::span<BlockAttention> blocks) {
+  const int n = layer.tokens();
+  const auto d = as_size(layer.shape.head_dim);
   std::vector<float> left;
   std::vector<float> dots(as_size(kRowsTogether) * as_size(keys.stride()));
   for (int first = blocks.front().representative.token + 1; first < n; first += kRowsTogether) {
     const int count = std::min(kRowsTogether, n - first);
     left.clear();
     for (int i = first; i < first + count; ++i) {
-      const auto query = seen.queries.subspan((as_size(i) * as_size(seen.shape.query_heads) + as_size(head)) * d, d);
+      const auto query = layer.queries.subspan((as_size(i) * as_size(layer.shape.query_heads) + as_size(head)) * d, d);
       left.insert(left.end(), query.begin(), query.end());
     }
     keys.multiply(left, dots);
     for (int i = first; i < first + count; ++i) {
-      const float logsum = seen.logsums[as_size(i) * as_size(seen.shape.query_heads) + as_size(head)];
+      const float logsum = layer.logsums[as_size(i) * as_size(layer.shape.query_heads) + as_size(head)];
       const float* const product = dots.data() + as_size(i - first) * as_size(keys.stride());
       for (std::size_t b = 0; b < blocks.size() && blocks[b].representative.token < i; ++b)
         blocks[b].curve[as_size(i - blocks[b].representative.token - 1)] +=
-            static_cast<double>(std::exp(seen.shape.logit(product[b]) - logsum)) / seen.shape.query_heads;
+            static_cast<double>(std::exp(layer.shape.logit(product[b]) - logsum)) / layer.shape.query_heads;
     }
   }
 }
 
-void fill_curves(const SeenLayer& seen, std::span<BlockAttention> blocks) {
-  const auto d = as_size(seen.shape.head_dim);
-  for (auto& block : blocks) block.curve.resize(as_size(seen.tokens() - 1 - block.representative.token));
-  for (int kv = 0; kv < seen.shape.kv_heads; ++kv) {
-    const auto stored = seen.scratch->keys(kv);
+void fill_curves(const LayerAttention& layer, std::span<BlockAttention> blocks) {
+  const auto d = as_size(layer.shape.head_dim);
+  for (auto& block : blocks) block.curve.resize(as_size(layer.tokens() - 1 - block.representative.token));
+  for (int kv = 0; kv < layer.shape.kv_heads; ++kv) {
+    const auto stored = layer.scratch->keys(kv);
     std::vector<float> rows(blocks.size() * d);
     for (std::size_t b = 0; b < blocks.size(); ++b)
       cache::decode_row(stored.type, stored.row(blocks[b].representative.token), std::span(rows).subspan(b * d, d));
-    const attention::PackedRows keys(rows, seen.shape.head_dim);
-    for (int g = 0; g < seen.shape.group(); ++g) add_curves(seen, kv * seen.shape.group() + g, keys, blocks);
+    const attention::PackedRows keys(rows, layer.shape.head_dim);
+    for (int g = 0; g < layer.shape.group(); ++g) add_curves(layer, kv * layer.shape.group() + g, keys, blocks);
   }
 }
 
 /// `later`: result of from_later().
-std::vector<BlockAttention> blocks_of(const SeenLayer& seen, std::span<const double> later) {
+std::vector<BlockAttention> blocks_of(const LayerAttention& layer, std::span<const double> later) {
   std::vector<BlockAttention> out;
-  for (const auto& representative : representatives(seen, later, {seen.tokens()}))
+  for (const auto& representative : representatives(layer, later, {layer.tokens()}))
     out.push_back({representative, {}, {}});
   if (out.empty()) return out;
-  fill_curves(seen, out);
+  fill_curves(layer, out);
   for (auto& block : out) {
     block.law = power_law_of(block.curve);
     block.representative.exponent = static_cast<float>(block.law.exponent);
@@ -179,16 +180,18 @@ PowerLaw power_law_of(std::span<const double> y) {
   return out;
 }
 
-std::vector<BlockAttention> attention_to_blocks(const SeenLayer& seen) { return blocks_of(seen, from_later(seen)); }
+std::vector<BlockAttention> attention_to_blocks(const LayerAttention& layer) {
+  return blocks_of(layer, from_later(layer));
+}
 
-LayerFacts facts_of(const SeenLayer& seen) {
-  const BlockLayout blocks{seen.tokens()};
+LayerFacts facts_of(const LayerAttention& layer) {
+  const BlockLayout blocks{layer.tokens()};
   LayerFacts facts;
-  facts.local_query = local_query(seen, blocks);
-  add_keys(*seen.scratch, blocks, facts);
-  const auto later = from_later(seen);
-  facts.received = group_mean(seen, later);
-  for (const auto& block : blocks_of(seen, later)) facts.representatives.push_back(block.representative);
+  facts.local_query = local_query(layer, blocks);
+  add_keys(*layer.scratch, blocks, facts);
+  const auto later = from_later(layer);
+  facts.received = group_mean(layer, later);
+  for (const auto& block : blocks_of(layer, later)) facts.representatives.push_back(block.representative);
   facts.outliers = outliers(facts.representatives, kOutlierFactor);
   return facts;
 }

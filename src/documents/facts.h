@@ -10,20 +10,20 @@
 namespace winnow::documents {
 
 /// Observations of one layer during a document's own prefill.
-struct SeenLayer {
+struct LayerAttention {
   attention::Shape shape;
-  const cache::LayerScratch* scratch = nullptr;      ///< keys of all tokens
-  std::span<const float> queries;                    ///< [N][H_q][d]
-  std::span<const float> logsums;                    ///< [N][H_q] logarithm of each query's sum of exp(logit)
-  const attention::Observation* all = nullptr;       ///< sums of all rows
-  const attention::Observation* diagonal = nullptr;  ///< of each row at its own token
+  const cache::LayerScratch* scratch = nullptr;           ///< keys of all tokens
+  std::span<const float> queries;                         ///< [N][H_q][d]
+  std::span<const float> logsums;                         ///< [N][H_q] logarithm of each query's sum of exp(logit)
+  const attention::ColumnStatistics* all = nullptr;       ///< sums of all rows
+  const attention::ColumnStatistics* diagonal = nullptr;  ///< of each row at its own token
 
   int tokens() const { return scratch->size(); }
 };
 
 /// Computes block means, representatives with their exponents, outliers, and received attention. Holds at most [middle
 /// blocks][N] of attention.
-LayerFacts facts_of(const SeenLayer& seen);
+LayerFacts facts_of(const LayerAttention& layer);
 
 /// Lower bound of attention before taking its logarithm.
 inline constexpr double kLeastAttention = 1e-8;
@@ -44,7 +44,7 @@ struct BlockAttention {
 };
 
 /// Attention to the middle blocks of a layer, in order.
-std::vector<BlockAttention> attention_to_blocks(const SeenLayer& seen);
+std::vector<BlockAttention> attention_to_blocks(const LayerAttention& layer);
 
 /// Number of deviations below the mean at which an exponent is an outlier (PauTa).
 inline constexpr double kOutlierFactor = 3;

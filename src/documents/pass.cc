@@ -37,7 +37,7 @@ class RowAttention : public engine::TeamAttention {
   void attend(const Tensors& /*tensors*/, Worker worker) override { attention_.run(worker); }
   void reduce(Worker worker) override { attention_.reduce(worker); }
 
-  void observe(const Tensors& tensors, Worker worker) override {
+  void finish(const Tensors& tensors, Worker worker) override {
     for (std::size_t i = as_size(worker.index); i < query_sum_.size(); i += as_size(worker.count)) {
       for (int row = 0; row < tensors.rows; ++row)
         query_sum_[i] += static_cast<double>(tensors.q[as_size(row) * query_sum_.size() + i]);

@@ -125,7 +125,7 @@ class Fitting : public policy::Observer {
 };
 
 /// KVzip+ with a minimal budget; passes all its scores to the calibrators.
-CacheOptions watched(Fitting& fitting) {
+CacheOptions scored_for(Fitting& fitting) {
   auto method = Spec::parse("kvzip:normalize=plus").method();
   method.selection.score.call = [score = method.selection.score.call, &fitting](const policy::LayerView& view,
                                                                                 const policy::AlwaysKept& always_kept) {
@@ -134,9 +134,9 @@ CacheOptions watched(Fitting& fitting) {
     return out;
   };
   policy::Registry registry;
-  registry.presets.push_back({"watched", "", "", {}, [method](const policy::Options&) { return method; }});
+  registry.presets.push_back({"calibration", "", "", {}, [method](const policy::Options&) { return method; }});
   CacheOptions out;
-  out.spec = Spec::parse("watched", registry);
+  out.spec = Spec::parse("calibration", registry);
   out.budget = Budget::parse("8");
   return out;
 }
@@ -182,7 +182,7 @@ Calibrated calibrate(Session& session, const std::string& text, const std::strin
                                  tokens.size(), kLeast));
   check_memory(Fitting::bytes(impl.hparams), "what is summed up over the passages");
   Fitting fitting(impl.hparams);
-  const CacheOptions watching = watched(fitting);
+  const CacheOptions options_of_cache = scored_for(fitting);
   const auto passages = passages_of(static_cast<int>(tokens.size()), options.tokens);
   const auto opening = opening_of(*impl.model, text, options.format);
   Calibrated out;
@@ -193,7 +193,7 @@ Calibrated calibrate(Session& session, const std::string& text, const std::strin
     const auto progress = [&](double done) {
       if (impl.progress) impl.progress((out.passages + done) / static_cast<double>(passages.size()));
     };
-    engine::PromptReading(impl, {impl, static_cast<int>(prompt.size()), watching},
+    engine::PromptReading(impl, {impl, static_cast<int>(prompt.size()), options_of_cache},
                           {.text = prompt, .observer = &fitting, .progress = progress})
         .run();
     out.tokens += end - first;

@@ -11,7 +11,9 @@ namespace winnow::engine {
 
 namespace {
 
-bool watches(const policy::Method& method) { return method.decoding.step && method.decoding.step_sees_attention; }
+bool needs_probabilities(const policy::Method& method) {
+  return method.decoding.step && method.decoding.step_sees_attention;
+}
 
 int longest_lane(const Sequence& sequence) {
   int most = 0;
@@ -34,8 +36,8 @@ void Stepper::run(std::span<const StepRow> rows, std::span<float> logits) {
     rows[row].sequence->reserve(end_of_sequence(rows, row) - row);
     rows[row].sequence->attended = 0;
   }
-  const auto watched = place_probabilities(rows);
-  LaneAttention attention(attention_, hparams_, rows, watched, probabilities_.as<float>().data(), calibration_);
+  const auto placed = place_probabilities(rows);
+  LaneAttention attention(attention_, hparams_, rows, placed, probabilities_.as<float>().data(), calibration_);
   const bool one = end_of_sequence(rows, 0) == static_cast<int>(rows.size());
   executor_.step(one ? network::Rows::of_one_sequence : network::Rows::of_several, tokens, positions, attention,
                  logits);
@@ -48,12 +50,12 @@ void Stepper::run(std::span<const StepRow> rows, std::span<float> logits) {
     rows[row].sequence->end_step();
 }
 
-std::vector<Watched> Stepper::place_probabilities(std::span<const StepRow> rows) {
-  std::vector<Watched> out;
+std::vector<RowProbabilities> Stepper::place_probabilities(std::span<const StepRow> rows) {
+  std::vector<RowProbabilities> out;
   std::ptrdiff_t floats = 0;
   for (const auto& row : rows) {
-    const bool is_watched = watches(row.sequence->method());
-    const auto& place = out.emplace_back(Watched{floats, is_watched ? longest_lane(*row.sequence) + 1 : 0});
+    const bool is_needed = needs_probabilities(row.sequence->method());
+    const auto& place = out.emplace_back(RowProbabilities{floats, is_needed ? longest_lane(*row.sequence) + 1 : 0});
     floats += std::ptrdiff_t{places_of_probabilities(hparams_)} * most_heads(hparams_).query * place.stride;
   }
   const auto bytes = as_size(floats) * sizeof(float);
@@ -86,7 +88,7 @@ std::size_t step_bytes(const CacheOptions& options, const model::Hparams& hparam
     const int lane = longest_lane(options, hparams, layer, size.text);
     const auto* const rope = lane_shape(options, hparams.layer(layer)).unrotates;
     parts = std::max(parts, attention::decode_bytes(shape, size.rows, {lane, size.more}, rope, size.text + size.more));
-    if (!watches(method_of(options, hparams.layer(layer)))) continue;
+    if (!needs_probabilities(method_of(options, hparams.layer(layer)))) continue;
     const auto floats =
         as_size(places_of_probabilities(hparams)) * as_size(most_heads(hparams).query) * as_size(lane + size.more + 1);
     probabilities = std::max(probabilities, (floats + floats / 2) * sizeof(float));

@@ -29,7 +29,7 @@ class Stepper {
 
  private:
   /// Assigns a place in `probabilities_` to each row.
-  std::vector<Watched> place_probabilities(std::span<const StepRow> rows);
+  std::vector<RowProbabilities> place_probabilities(std::span<const StepRow> rows);
 
   network::Executor& executor_;
   attention::DecodeAttention& attention_;

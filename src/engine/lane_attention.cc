@@ -26,13 +26,13 @@ int places_of_probabilities(const model::Hparams& hparams) {
 }
 
 LaneAttention::LaneAttention(attention::DecodeAttention& attention, const model::Hparams& hparams,
-                             std::span<const StepRow> rows, std::span<const Watched> watched, float* probabilities,
-                             const Calibration* calibration)
+                             std::span<const StepRow> rows, std::span<const RowProbabilities> placed,
+                             float* probabilities, const Calibration* calibration)
     : attention_(attention),
       hparams_(hparams),
       most_heads_(most_heads(hparams)),
       rows_(rows),
-      watched_(watched),
+      placed_(placed),
       probabilities_(probabilities),
       calibration_(calibration),
       plans_(hparams.n_kv_layer < hparams.n_layer ? 3 : 1,
@@ -79,7 +79,7 @@ void LaneAttention::attend(const Tensors& tensors, Worker worker) {
 }
 
 /// After the last layer, no attention follows beside which its step parts could run.
-void LaneAttention::observe(const Tensors& tensors, Worker worker) {
+void LaneAttention::finish(const Tensors& tensors, Worker worker) {
   if (tensors.layer + 1 < hparams_.n_layer) return;
   for (std::size_t i = as_size(worker.index); i < stepping_.size(); i += as_size(worker.count))
     step(tensors.layer, stepping_[i]);
@@ -153,39 +153,39 @@ void LaneAttention::read(int layer, int row) {
 }
 
 void LaneAttention::read_range(int layer, int row, int head, const cache::AttendRange& range) {
-  const Watched& watched = watched_[row];
+  const RowProbabilities& placed = placed_[row];
   auto& sequence = *rows_[row].sequence;
   const int kv_layer = hparams_.kv_layer(layer);
   const bool counts = kv_layer == layer && sequence.counts(layer) && row + 1 == end_of_sequence(rows_, row);
-  const bool is_watched = watched.stride > 0 && spec_of(layer).window == 0;
+  const bool is_needed = placed.stride > 0 && spec_of(layer).window == 0;
   pieces_.clear();
   sequence.lanes(kv_layer).pieces(head, range, pieces_);
   for (const auto& piece : pieces_) {
     attention::DecodeRead read{row, head, piece};
-    if (is_watched) {
-      read.probabilities = probabilities_of(watched, layer % 2, head, spec_of(layer).group()) + piece.first;
-      read.probabilities_stride = watched.stride;
+    if (is_needed) {
+      read.probabilities = probabilities_of(placed, layer % 2, head, spec_of(layer).group()) + piece.first;
+      read.probabilities_stride = placed.stride;
     }
     if (counts) sequence.attended += piece.entries();
     reads_.push_back(read);
   }
 }
 
-float* LaneAttention::probabilities_of(const Watched& watched, int place, int kv_head, int group) const {
-  const std::ptrdiff_t at = static_cast<std::ptrdiff_t>(place) * most_heads_.query * watched.stride;
-  return probabilities_ + watched.first + at + static_cast<std::ptrdiff_t>(kv_head) * group * watched.stride;
+float* LaneAttention::probabilities_of(const RowProbabilities& placed, int place, int kv_head, int group) const {
+  const std::ptrdiff_t at = static_cast<std::ptrdiff_t>(place) * most_heads_.query * placed.stride;
+  return probabilities_ + placed.first + at + static_cast<std::ptrdiff_t>(kv_head) * group * placed.stride;
 }
 
 /// Sums of entries that were not read are meaningless, and nobody reads them.
 void LaneAttention::add_probabilities(int reader, const Stepping& stepping) const {
-  const Watched& watched = watched_[stepping.row];
+  const RowProbabilities& placed = placed_[stepping.row];
   const auto& spec = spec_of(reader);
   const bool is_first = hparams_.kv_layer(reader) == reader;
   const int end = std::min(stepping.end_head, spec.n_head_kv) * spec.group();
   for (int head = stepping.first_head * spec.group(); head < end; ++head) {
-    const float* const from = probabilities_of(watched, reader % 2, head, 1);
-    float* const to = probabilities_of(watched, kSums, head, 1);
-    for (int i = 0; i < watched.stride; ++i) to[i] = is_first ? from[i] : to[i] + from[i];
+    const float* const from = probabilities_of(placed, reader % 2, head, 1);
+    float* const to = probabilities_of(placed, kSums, head, 1);
+    for (int i = 0; i < placed.stride; ++i) to[i] = is_first ? from[i] : to[i] + from[i];
   }
 }
 
@@ -197,9 +197,9 @@ void LaneAttention::step(int reader, const Stepping& stepping) const {
   if (hparams_.last_reader(layer) != reader) return;
   const auto& row = rows_[stepping.row];
   auto& kept = row.sequence->layer(layer);
-  const Watched& watched = watched_[stepping.row];
+  const RowProbabilities& placed = placed_[stepping.row];
   const float* const probabilities =
-      watched.stride == 0 ? nullptr : probabilities_of(watched, is_shared(layer) ? kSums : layer % 2, 0, 1);
+      placed.stride == 0 ? nullptr : probabilities_of(placed, is_shared(layer) ? kSums : layer % 2, 0, 1);
   const policy::StepView view{hparams_.place_of[layer],
                               shape,
                               kept.lanes(),
@@ -209,7 +209,7 @@ void LaneAttention::step(int reader, const Stepping& stepping) const {
                               stepping.first_head,
                               std::min(stepping.end_head, shape.kv_heads),
                               probabilities,
-                              watched.stride,
+                              placed.stride,
                               layer,
                               spec_of(layer).rope,
                               calibration_of(calibration_, hparams_, layer)};

@@ -27,7 +27,7 @@ int end_of_sequence(std::span<const StepRow> rows, int row);
 
 /// Place of one row's probabilities: [2][H_q][stride], followed, in models whose layers share keys, by sums
 /// [H_q][stride] over the layers that read the same keys. stride 0: the row's method does not look at them.
-struct Watched {
+struct RowProbabilities {
   std::ptrdiff_t first = 0;
   int stride = 0;
 };
@@ -38,9 +38,9 @@ int places_of_probabilities(const model::Hparams& hparams);
 /// Attention of a step, layer by layer: rows of any sequences, each over the lanes of its own sequence.
 class LaneAttention : public TeamAttention {
  public:
-  /// `watched`: [rows] places in `probabilities`. `calibration` may be null if no method needs it.
+  /// `placed`: [rows] places in `probabilities`. `calibration` may be null if no method needs it.
   LaneAttention(attention::DecodeAttention& attention, const model::Hparams& hparams, std::span<const StepRow> rows,
-                std::span<const Watched> watched, float* probabilities, const Calibration* calibration);
+                std::span<const RowProbabilities> placed, float* probabilities, const Calibration* calibration);
 
  private:
   /// Some heads of a row whose method has a step part.
@@ -54,7 +54,7 @@ class LaneAttention : public TeamAttention {
   void begin(const Tensors& tensors) override;
   void attend(const Tensors& tensors, Worker worker) override;
   void reduce(Worker worker) override { attention_.merge(worker); }
-  void observe(const Tensors& tensors, Worker worker) override;
+  void finish(const Tensors& tensors, Worker worker) override;
 
   const model::LayerSpec& spec_of(int layer) const { return hparams_.layer(layer); }
   /// REQUIRES: a layer with keys and values of its own.
@@ -74,7 +74,7 @@ class LaneAttention : public TeamAttention {
   void read(int layer, int row);
   void read_range(int layer, int row, int head, const cache::AttendRange& range);
   /// Layers alternate between two places, because the probabilities of one are still in use while the next one attends.
-  float* probabilities_of(const Watched& watched, int place, int kv_head, int group) const;
+  float* probabilities_of(const RowProbabilities& placed, int place, int kv_head, int group) const;
   /// Adds a layer's probabilities to those of earlier layers that read the same keys.
   void add_probabilities(int reader, const Stepping& stepping) const;
 
@@ -85,7 +85,7 @@ class LaneAttention : public TeamAttention {
   const model::Hparams& hparams_;
   MostHeads most_heads_;
   std::span<const StepRow> rows_;
-  std::span<const Watched> watched_;
+  std::span<const RowProbabilities> placed_;
   float* probabilities_;
   const Calibration* calibration_;
   std::vector<attention::DecodeRead> reads_;

@@ -11,7 +11,7 @@ namespace winnow::engine {
 
 namespace {
 
-using attention::ObservedRows;
+using attention::QueryRowSet;
 using attention::Reduction;
 
 std::size_t query_bytes(const model::Hparams& hparams, int tokens) {
@@ -25,8 +25,8 @@ std::size_t query_bytes(const model::Hparams& hparams, int tokens) {
 LayerRecord::LayerRecord(const model::Hparams& hparams, MemoryAccount& account, int tokens)
     : queries_(account, query_bytes(hparams, tokens), "one layer's queries"),
       logsums_(as_size(tokens) * as_size(most_heads(hparams).query)),
-      sums_({{ObservedRows::Kind::all, 0, {}}, Reduction::sum}, 0, tokens),
-      diagonal_({{ObservedRows::Kind::band, 0, {}}, Reduction::sum}, 0, tokens) {}
+      sums_({{QueryRowSet::Kind::all, 0, {}}, Reduction::sum}, 0, tokens),
+      diagonal_({{QueryRowSet::Kind::band, 0, {}}, Reduction::sum}, 0, tokens) {}
 
 std::size_t LayerRecord::bytes(const model::Hparams& hparams, int tokens) {
   return query_bytes(hparams, tokens) + 3 * as_size(tokens) * as_size(most_heads(hparams).query) * sizeof(float);

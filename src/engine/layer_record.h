@@ -20,22 +20,23 @@ class LayerRecord : public policy::Observer {
   static std::size_t bytes(const model::Hparams& hparams, int tokens);
 
   policy::ObserverNeeds needs() const override { return {.queries = true}; }
-  std::vector<attention::Observation*> columns() override { return {&sums_, &diagonal_}; }
+  std::vector<attention::ColumnStatistics*> columns() override { return {&sums_, &diagonal_}; }
   float* logsums() override { return logsums_.data(); }
   void begin_layer(const policy::ObservedLayer& layer) override;
   void see_rows(const policy::LayerRows& rows, Worker worker) override;
 
  protected:
-  std::span<const float> queries() { return queries_.as<float>(); }     ///< [N][H_q][d], rotated
-  std::span<const float> log_sums() const { return logsums_; }          ///< [N][H_q], log of each sum of exp(logit)
-  const attention::Observation& sums() const { return sums_; }          ///< attention that each key gets of all queries
-  const attention::Observation& diagonal() const { return diagonal_; }  ///< attention of each query to its own token
+  std::span<const float> queries() { return queries_.as<float>(); }  ///< [N][H_q][d], rotated
+  std::span<const float> log_sums() const { return logsums_; }       ///< [N][H_q], log of each sum of exp(logit)
+  const attention::ColumnStatistics& sums() const { return sums_; }  ///< attention that each key gets of all queries
+  /// Attention of each query to its own token.
+  const attention::ColumnStatistics& diagonal() const { return diagonal_; }
 
  private:
   Buffer queries_;
   CountedVector<float> logsums_;
-  attention::Observation sums_;
-  attention::Observation diagonal_;
+  attention::ColumnStatistics sums_;
+  attention::ColumnStatistics diagonal_;
   std::size_t width_ = 0;  ///< H_q d of the layer
 };
 

@@ -141,8 +141,8 @@ void Prefill::run(const Chunk& chunk) {
 double Prefill::done() const { return static_cast<double>(rows_done_) / (hidden_.rows() * hparams().n_layer); }
 
 /// Chunks of the text are seen by the observers of all prompts.
-Watching Prefill::watching(const Chunk& chunk) const {
-  Watching out;
+ChunkObservers Prefill::observers_of(const Chunk& chunk) const {
+  ChunkObservers out;
   if (chunk.replay) {
     if (hparams().layer(layer_).window > 0) return out;
     out.observers.push_back(branches_[*chunk.branch].observer_of_replay(kv_layer(), *chunk.replay));
@@ -157,12 +157,8 @@ Watching Prefill::watching(const Chunk& chunk) const {
 }
 
 PromptAttention Prefill::attention_of(const Chunk& chunk) {
-  return {session_.prefill_attention,
-          shape_of(hparams(), layer_),
-          scratch_of(kv_layer()),
-          chunk.position,
-          watching(chunk),
-          past_rows_ ? &*past_rows_ : nullptr};
+  return {session_.prefill_attention, shape_of(hparams(), layer_),        scratch_of(kv_layer()), chunk.position,
+          observers_of(chunk),        past_rows_ ? &*past_rows_ : nullptr};
 }
 
 void Prefill::compress(PrefillBranch& branch) {

@@ -71,7 +71,7 @@ class Prefill {
   void begin_layer();
   bool end_layer();
   void run(const Chunk& chunk);
-  Watching watching(const Chunk& chunk) const;
+  ChunkObservers observers_of(const Chunk& chunk) const;
   PromptAttention attention_of(const Chunk& chunk);
   /// Keys and values of `kv_layer`.
   cache::LayerScratch& scratch_of(int kv_layer);

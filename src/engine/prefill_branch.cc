@@ -131,7 +131,7 @@ void PrefillBranch::compress(int kv_layer, const cache::LayerScratch& scratch) {
     view.classes = classes_;
     view.question = plan_.prompt.size.question;
     view.budget = caches_[i].impl().layer(kv_layer).terms().budget;
-    view.shown = observers.shown_to(i);
+    view.results = observers.results_for(i);
     compress(i, kv_layer, view);
   }
   observers_.erase(kv_layer);

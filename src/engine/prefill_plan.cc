@@ -132,7 +132,7 @@ std::vector<int> observed_layers(const model::Hparams& hparams) {
 
 /// Adds the column statistics that attention records for a branch, in the prompt itself or in a replay.
 void add_columns(const PrefillPlan::Branch& branch, int kind, std::optional<std::size_t> replay,
-                 std::vector<attention::ObservedPrompt>& out) {
+                 std::vector<attention::PromptColumns>& out) {
   const auto add = [&](const policy::ObserverRequest& request) {
     for (auto& what : request.columns()) out.push_back({std::move(what), branch.prompt.size.tokens});
   };
@@ -151,14 +151,14 @@ std::size_t PrefillPlan::work_bytes(int layer, const Session::Impl& session) con
   const int kind = session.hparams.kind_of[as_size(layer)];
   std::size_t most = 0;
   for (const auto& chunk : chunks_) {
-    std::vector<attention::ObservedPrompt> observed;
+    std::vector<attention::PromptColumns> observed;
     for (std::size_t i = 0; i < branches_.size(); ++i) {
       if (!chunk.branch || *chunk.branch == i) add_columns(branches_[i], kind, chunk.replay, observed);
     }
     if (observed.empty()) continue;
     attention::Chunk rows{.first = chunk.position, .count = chunk.rows.count, .past = past_.rows};
     if (chunk.replay) rows.recorded = chunk.recorded;
-    most = std::max(most, attention::observing_bytes(shape, type, session.options.threads, rows, observed));
+    most = std::max(most, attention::recording_bytes(shape, type, session.options.threads, rows, observed));
   }
   return most;
 }

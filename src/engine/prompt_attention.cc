@@ -10,25 +10,25 @@
 namespace winnow::engine {
 
 PromptAttention::PromptAttention(attention::PrefillAttention& attention, const attention::Shape& shape,
-                                 cache::LayerScratch& scratch, int first, Watching watching,
+                                 cache::LayerScratch& scratch, int first, ChunkObservers observers,
                                  const cache::PastRows* past)
     : attention_(attention),
       shape_(shape),
       scratch_(scratch),
       first_(first),
-      watching_(std::move(watching)),
+      chunk_observers_(std::move(observers)),
       past_(past) {
-  for (auto* const observer : watching_.observers) {
+  for (auto* const observer : chunk_observers_.observers) {
     const auto more = observer->columns();
     columns_.insert(columns_.end(), more.begin(), more.end());
   }
-  const auto is_scaled = [](const auto* columns) { return columns->what().scale != attention::RowScale::one; };
+  const auto is_scaled = [](const auto* columns) { return columns->request().scale != attention::RowScale::one; };
   if (std::ranges::any_of(columns_, is_scaled)) row_scales_.resize(as_size(scratch.size() - first));
 }
 
 void PromptAttention::store(const Tensors& tensors, Worker worker) {
   if (!row_scales_.empty()) scale_rows(tensors, worker);
-  for (auto* const observer : watching_.observers) {
+  for (auto* const observer : chunk_observers_.observers) {
     if (observer->needs().inputs) observer->see_inputs({first_, tensors.rows, tensors.width, tensors.input}, worker);
   }
   if (tensors.k == nullptr) return;  // another layer has stored them in the scratch
@@ -45,18 +45,18 @@ void PromptAttention::scale_rows(const Tensors& tensors, Worker worker) {
   }
 }
 
-void PromptAttention::observe(const Tensors& tensors, Worker worker) {
-  for (auto* const observer : watching_.observers) {
+void PromptAttention::finish(const Tensors& tensors, Worker worker) {
+  for (auto* const observer : chunk_observers_.observers) {
     if (observer->needs().queries) observer->see_rows({first_, tensors.rows, tensors.q, tensors.out, scratch_}, worker);
   }
 }
 
 void PromptAttention::begin(const Tensors& tensors) {
-  for (auto* const observer : watching_.observers) {
+  for (auto* const observer : chunk_observers_.observers) {
     float* const sums = observer->logsums();
     if (sums != nullptr) attention_.record_logsums(sums + static_cast<std::ptrdiff_t>(first_) * shape_.query_heads);
   }
-  attention_.begin(shape_, scratch_, tensors.q, tensors.out, first_, tensors.rows, columns_, watching_.recorded,
+  attention_.begin(shape_, scratch_, tensors.q, tensors.out, first_, tensors.rows, columns_, chunk_observers_.recorded,
                    row_scales_.empty() ? nullptr : row_scales_.data(), past_);
 }
 

@@ -13,7 +13,7 @@
 namespace winnow::engine {
 
 /// Observers of a chunk, and the keys to which attention is recorded.
-struct Watching {
+struct ChunkObservers {
   std::vector<policy::Observer*> observers = {};
   attention::KeyRange recorded = {};
 };
@@ -24,7 +24,7 @@ class PromptAttention : public TeamAttention {
  public:
   /// The chunk begins at row `first` of the scratch. `past` is null if nothing comes before the prompt.
   PromptAttention(attention::PrefillAttention& attention, const attention::Shape& shape, cache::LayerScratch& scratch,
-                  int first, Watching watching, const cache::PastRows* past);
+                  int first, ChunkObservers observers, const cache::PastRows* past);
   ~PromptAttention() override { attention_.record_logsums(nullptr); }
 
  private:
@@ -32,7 +32,7 @@ class PromptAttention : public TeamAttention {
   void begin(const Tensors& tensors) override;
   void attend(const Tensors& /*tensors*/, Worker worker) override { attention_.run(worker); }
   void reduce(Worker worker) override { attention_.reduce(worker); }
-  void observe(const Tensors& tensors, Worker worker) override;
+  void finish(const Tensors& tensors, Worker worker) override;
 
   void scale_rows(const Tensors& tensors, Worker worker);
 
@@ -40,8 +40,8 @@ class PromptAttention : public TeamAttention {
   attention::Shape shape_;
   cache::LayerScratch& scratch_;
   int first_;
-  Watching watching_;
-  std::vector<attention::Observation*> columns_;
+  ChunkObservers chunk_observers_;
+  std::vector<attention::ColumnStatistics*> columns_;
   const cache::PastRows* past_;
   std::vector<float> row_scales_;  ///< [rows], if statistics need them; else empty
 };

@@ -11,7 +11,7 @@ void TeamAttention::stage(int number, const Tensors& tensors, Worker worker) noe
   if (error_) return;  // set before the barrier
   if (number == 1) attend(tensors, worker);
   if (number == 2) reduce(worker);
-  if (number == 3) observe(tensors, worker);
+  if (number == 3) finish(tensors, worker);
 }
 
 /// The last thread to finish calls begin().

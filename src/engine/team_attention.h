@@ -28,7 +28,7 @@ class TeamAttention : public network::AttentionOp {
   /// Combines the partial results of attend().
   virtual void reduce(Worker worker) = 0;
   /// Runs after all of that.
-  virtual void observe(const Tensors& /*tensors*/, Worker /*worker*/) {}
+  virtual void finish(const Tensors& /*tensors*/, Worker /*worker*/) {}
 
  private:
   void store_and_begin(const Tensors& tensors, Worker worker);

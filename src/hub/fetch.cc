@@ -54,9 +54,9 @@ std::string disk_is_full(const std::string& path, std::size_t missing) {
 }
 
 /// Receives llama.cpp's reports on a download.
-class Watch : public common_download_callback {
+class DownloadReport : public common_download_callback {
  public:
-  Watch(const hf_cache::hf_file& file, const FetchOptions& options) : file_(file), options_(options) {}
+  DownloadReport(const hf_cache::hf_file& file, const FetchOptions& options) : file_(file), options_(options) {}
 
   void on_start(const common_download_progress& p) override {
     const auto part = unfinished(file_.local_path);
@@ -97,13 +97,13 @@ std::string why_broken(const hf_cache::hf_file& file, int status, std::size_t to
 }
 
 void download(const hf_cache::hf_file& file, const FetchOptions& options) {
-  Watch watch(file, options);
+  DownloadReport report(file, options);
   common_download_opts opts;
   opts.bearer_token = token();
-  opts.callback = &watch;
+  opts.callback = &report;
   constexpr bool kNamedByChecksum = true;
   const int status = common_download_file_single(file.url, file.local_path, opts, kNamedByChecksum);
-  if (!fs::exists(file.local_path)) throw ModelError(why_broken(file, status, watch.total()));
+  if (!fs::exists(file.local_path)) throw ModelError(why_broken(file, status, report.total()));
 }
 
 /// Throws ModelError for a wrong checksum. `remedy` ends the message.

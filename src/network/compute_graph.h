@@ -56,10 +56,10 @@ class ComputeGraph {
     return tensor;
   }
   Linear& linear() { return linear_; }
-  AttentionSlot& slot(int layer, AttentionOp* const* attention, FiniteWatch& watch) {
+  AttentionSlot& slot(int layer, AttentionOp* const* attention, FiniteCheck& finite) {
     auto& slot = slots_[layer];
     slot.attention = attention;
-    slot.watch = &watch;
+    slot.finite = &finite;
     return slot;
   }
   /// Ends the graph and allocates its nodes. Throws MemoryError; there is no graph then.

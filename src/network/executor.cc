@@ -76,12 +76,12 @@ struct Executor::Impl {
     auto run = plan(graph);
     if (stop) run.abort_callback = [](void* impl) { return static_cast<Impl*>(impl)->stop(); };
     run.abort_callback_data = this;
-    watch.begin();
+    finite.begin();
     const auto status = ggml_graph_compute(graph.graph(), &run);
     if (status == GGML_STATUS_ABORTED) throw Interrupted("interrupted");
     if (status != GGML_STATUS_SUCCESS) throw MemoryError("cannot allocate what a matrix product needs", 0);
     kernels.rethrow();
-    if (watch.first() != FiniteWatch::kNone) throw not_finite(weights, watch.first());
+    if (finite.first() != FiniteCheck::kNone) throw not_finite(weights, finite.first());
   }
 
   void check_logits(std::span<const float> logits) const {
@@ -186,7 +186,7 @@ struct Executor::Impl {
     make_room(of_step, rows, h.n_layer);
     for (int layer = 0; layer < h.n_layer; ++layer) {
       x = add_layer(context, step_graph.linear(), weights, layer, rows_of(step_graph, of_step, layer, x, p),
-                    step_graph.slot(layer, &attention, watch));
+                    step_graph.slot(layer, &attention, finite));
     }
     step_wanted = wanted;
     if (wanted == 0) return step_graph.finish(x, rows);
@@ -200,7 +200,7 @@ struct Executor::Impl {
     ggml_tensor* const x = layer_graph.wrap(GGML_TYPE_F32, weights.hparams().n_embd, rows, hidden_rows);
     ggml_tensor* const p = layer_graph.wrap(GGML_TYPE_I32, rows, 1, positions.data());
     layer_graph.finish(add_layer(context, layer_graph.linear(), weights, layer, rows_of(layer_graph, of_rows, 0, x, p),
-                                 layer_graph.slot(0, &attention, watch)),
+                                 layer_graph.slot(0, &attention, finite)),
                        rows);
   }
 
@@ -245,7 +245,7 @@ struct Executor::Impl {
   LayerEmbeddings of_step;
   LayerEmbeddings of_rows;
   AttentionOp* attention = nullptr;
-  FiniteWatch watch;
+  FiniteCheck finite;
   std::function<bool()> stop;
   Bf16Kernels kernels;
   Packs packs;

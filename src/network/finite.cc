@@ -57,7 +57,7 @@ bool all_finite(std::span<const float> values) {
   return bad == 0;
 }
 
-void FiniteWatch::look(int layer, std::span<const float> values, Worker worker) noexcept {
+void FiniteCheck::check(int layer, std::span<const float> values, Worker worker) noexcept {
   const auto share = [&](int index) { return values.size() * as_size(index) / as_size(worker.count); };
   const std::size_t begin = share(worker.index);
   if (all_finite(values.subspan(begin, share(worker.index + 1) - begin))) return;

@@ -16,13 +16,13 @@ bool all_finite(std::span<const float> values);
 
 /// Finds the first layer of a graph whose attention gets a value that is not finite. The workers of a team may look at
 /// the same time.
-class FiniteWatch {
+class FiniteCheck {
  public:
   static constexpr int kNone = std::numeric_limits<int>::max();
 
   void begin() { first_.store(kNone, std::memory_order_relaxed); }
   /// Checks a worker's share of the values.
-  void look(int layer, std::span<const float> values, Worker worker) noexcept;
+  void check(int layer, std::span<const float> values, Worker worker) noexcept;
   /// Number of the first such layer; kNone: all values were finite.
   int first() const { return first_.load(std::memory_order_relaxed); }
 

@@ -140,11 +140,11 @@ struct Projections {
   }
 };
 
-void watch(const ggml_tensor& node, const AttentionSlot& slot, Worker worker) {
+void check_finite(const ggml_tensor& node, const AttentionSlot& slot, Worker worker) {
   for (const auto* const from : {node.src[1], node.src[2], node.src[3]}) {
     if (from == nullptr) continue;
     const auto size = as_size(ggml_nelements(from));
-    slot.watch->look(slot.tensors.layer, {static_cast<const float*>(from->data), size}, worker);
+    slot.finite->check(slot.tensors.layer, {static_cast<const float*>(from->data), size}, worker);
   }
 }
 
@@ -161,7 +161,7 @@ void run_stage(ggml_tensor* node, int index, int count, void* stage_pointer) {
   tensors.k = data_of(2);
   tensors.v = data_of(3);
   tensors.out = static_cast<float*>(node->data);
-  if (stage.number == 0) watch(*node, *stage.slot, Worker{index, count});
+  if (stage.number == 0) check_finite(*node, *stage.slot, Worker{index, count});
   (*stage.slot->attention)->stage(stage.number, tensors, Worker{index, count});
 }
 

@@ -17,7 +17,7 @@ struct AttentionSlot {
     int number = 0;
   };
   AttentionOp* const* attention = nullptr;  ///< set for each run: a reused graph is older than the op
-  FiniteWatch* watch = nullptr;             ///< checks the inputs of attention
+  FiniteCheck* finite = nullptr;            ///< checks the inputs of attention
   AttentionOp::Tensors tensors;             ///< shapes; the pointers come from the nodes
   Stage stages[AttentionOp::kStages];
 };

@@ -20,20 +20,20 @@ using attention::Reduction;
 
 /// Results for the window's queries and the draft's.
 struct Attention {
-  Seen<attention::Observation> window;
-  Seen<attention::Observation> draft;
+  ResultPlace<attention::ColumnStatistics> window;
+  ResultPlace<attention::ColumnStatistics> draft;
 };
 
-ObserverPart<attention::Observation> last_rows(int window, Reduction reduction) {
+ObserverPart<attention::ColumnStatistics> last_rows(int window, Reduction reduction) {
   return observe_columns(fmt::format("{} of the attention of the last {} queries",
                                      reduction == Reduction::sum ? "sum" : "maximum", window),
                          [window, reduction](const LayerPrompt& prompt, int) {
                            const int count = std::min(window, prompt.tokens);
-                           return attention::Observe{{attention::ObservedRows::Kind::last, count, {}}, reduction};
+                           return attention::ColumnRequest{{attention::QueryRowSet::Kind::last, count, {}}, reduction};
                          });
 }
 
-ObserverPart<attention::Observation> draft_of(const Method& drafter, int tokens, Reduction reduction) {
+ObserverPart<attention::ColumnStatistics> draft_of(const Method& drafter, int tokens, Reduction reduction) {
   return observe_replay(fmt::format("up to {} tokens that {} drafts", tokens, drafter.name),
                         [tokens, reduction](const LayerPrompt&, int) {
                           return Replay{{{.drafted = tokens}}, reduction};

@@ -246,13 +246,13 @@ std::vector<Option> refit_options() {
 
 void refit_values(Method& method, const Options& options) {
   const Fit fit{options.integer("rows"), options.integer("recent"), options.number("lambda")};
-  const auto queries = method.observers.add(
-      observe_rows(fmt::format("the last {}", fit.rows),
-                   [fit](const LayerPrompt& prompt) {
-                     const int count = std::min(fit.rows, prompt.tokens);
-                     return attention::ObservedRows{attention::ObservedRows::Kind::last, count, {}};
-                   }),
-      {.keeping = true});
+  const auto queries =
+      method.observers.add(observe_rows(fmt::format("the last {}", fit.rows),
+                                        [fit](const LayerPrompt& prompt) {
+                                          const int count = std::min(fit.rows, prompt.tokens);
+                                          return attention::QueryRowSet{attention::QueryRowSet::Kind::last, count, {}};
+                                        }),
+                           {.keeping = true});
   const MergePart before = method.lanes.merge;
   method.lanes.merge = {(before ? before.text + ", then " : "") + "values that give the last queries their outputs",
                         [fit, before, queries](const LayerView& view, const Scores& scores,

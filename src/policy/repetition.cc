@@ -42,8 +42,8 @@ double weight_of_repetition(int budget, int tokens, double even) {
   return weight < kLeast ? 0 : std::min(1.0, weight);
 }
 
-ScorePart joined(const ScorePart& score, const std::optional<Pieces>& pieces, Seen<attention::Observation> repeated,
-                 double even) {
+ScorePart joined(const ScorePart& score, const std::optional<Pieces>& pieces,
+                 ResultPlace<attention::ColumnStatistics> repeated, double even) {
   const std::string own = pieces ? score.text + "; " + pieces->divide.text : score.text;
   return {fmt::format("{}; or, if that is more, the largest attention from the repetition times (share of the "
                       "budget / {})^3, at most 1",

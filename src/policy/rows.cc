@@ -33,7 +33,8 @@ void add_products_with_summaries(const cache::LayerLanes& lanes, int head, std::
   }
 }
 
-void add_rows(Scores& scores, const attention::Observation& more, const attention::Shape& shape, const Join& join) {
+void add_rows(Scores& scores, const attention::ColumnStatistics& more, const attention::Shape& shape,
+              const Join& join) {
   const auto both = [&join](double a, double b) {
     if (join.reduction == attention::Reduction::sum) return a + b;
     return b > a || std::isnan(b) ? b : a;

@@ -54,7 +54,7 @@ struct Join {
 };
 /// Combines statistics of other rows with the scores of a prompt's entries, over the group, in double. A NaN in either
 /// gives NaN.
-void add_rows(Scores& scores, const attention::Observation& more, const attention::Shape& shape, const Join& join);
+void add_rows(Scores& scores, const attention::ColumnStatistics& more, const attention::Shape& shape, const Join& join);
 
 /// Makes a method rank entries once, after the prompt has been read, and always keep the first `sinks`.
 void rank_by(Method& method, std::string text, int sinks,

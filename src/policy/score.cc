@@ -42,8 +42,8 @@ Reduce reduce_from(const std::string& name) {
 Pool pool_from(const std::string& name) { return name == "mean" ? Pool::mean : Pool::max; }
 Pad pad_from(const std::string& name) { return name == "count" ? Pad::count : Pad::valid; }
 
-Scores reduce_group(const attention::Observation& observation, const attention::Shape& shape, Reduce reduce) {
-  return reduced(observation, shape, reduce);
+Scores reduce_group(const attention::ColumnStatistics& statistics, const attention::Shape& shape, Reduce reduce) {
+  return reduced(statistics, shape, reduce);
 }
 
 Scores reduce_group(const Scores& of_query_heads, const attention::Shape& shape, Reduce reduce) {

@@ -23,9 +23,9 @@ struct WindowRows {
   attention::Reduction reduction;
   RowWeights weights;
 
-  attention::Observe observe(const LayerPrompt& prompt, int budget) const {
+  attention::ColumnRequest observe(const LayerPrompt& prompt, int budget) const {
     const int rows = std::min(length.observed(prompt, budget), prompt.tokens);
-    attention::Observe out{{attention::ObservedRows::Kind::last, rows, {}}, reduction};
+    attention::ColumnRequest out{{attention::QueryRowSet::Kind::last, rows, {}}, reduction};
     if (weights == RowWeights::none) return out;
     for (int keys = prompt.tokens - rows + 1; keys <= prompt.tokens; ++keys)
       out.weight.push_back(static_cast<float>(keys) / static_cast<float>(prompt.tokens));

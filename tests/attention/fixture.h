@@ -175,14 +175,14 @@ struct Prompt {
   }
 
   /// Output [n - first][H_q][d] of tokens [first, n), `chunk` at a time. `row_scales` [n] or empty.
-  std::vector<float> prefill(int first, int chunk, int threads, std::span<Observation* const> observations = {},
+  std::vector<float> prefill(int first, int chunk, int threads, std::span<ColumnStatistics* const> columns = {},
                              KeyRange recorded = {}, std::span<const float> row_scales = {}) {
     const std::size_t row = z(shape.query_heads * shape.head_dim);
     std::vector<float> out(z(n - first) * row, std::nanf(""));
     PrefillAttention attention(account, threads, compute_type);
     for (int at = first; at < n; at += chunk) {
       attention.begin(shape, scratch, q.data() + z(at) * row, out.data() + z(at - first) * row, at,
-                      std::min(chunk, n - at), observations, recorded,
+                      std::min(chunk, n - at), columns, recorded,
                       row_scales.empty() ? nullptr : row_scales.data() + at);
       on_team(threads, [&](Worker w) { attention.run(w); });
       on_team(threads, [&](Worker w) { attention.reduce(w); });
@@ -246,13 +246,13 @@ struct Later {
   }
 
   /// Output [n][H_q][d].
-  std::vector<float> prefill(int chunk, int threads, std::span<Observation* const> observations = {}) {
+  std::vector<float> prefill(int chunk, int threads, std::span<ColumnStatistics* const> columns = {}) {
     const std::size_t row = z(prompt.shape.query_heads * prompt.shape.head_dim);
     std::vector<float> out(z(n()) * row, std::nanf(""));
     PrefillAttention attention(prompt.account, threads, prompt.compute_type);
     for (int at = 0; at < n(); at += chunk) {
       attention.begin(prompt.shape, scratch, prompt.q.data() + z(first + at) * row, out.data() + z(at) * row, at,
-                      std::min(chunk, n() - at), observations, {}, nullptr, &past);
+                      std::min(chunk, n() - at), columns, {}, nullptr, &past);
       on_team(threads, [&](Worker w) { attention.run(w); });
       on_team(threads, [&](Worker w) { attention.reduce(w); });
     }

@@ -207,8 +207,8 @@ TEST(Prefill, keys_with_a_logit_of_minus_infinity_have_no_weight) {
   prompt.fill(keys, values);
   on_every_kernel([&](ComputeType compute_type) {
     prompt.compute_type = compute_type;
-    Observation sums({{ObservedRows::Kind::all, 0, {}}, Reduction::sum}, 3, prompt.n);
-    Observation* const observers[] = {&sums};
+    ColumnStatistics sums({{QueryRowSet::Kind::all, 0, {}}, Reduction::sum}, 3, prompt.n);
+    ColumnStatistics* const observers[] = {&sums};
     const auto out = prompt.prefill(0, 64, 1, observers);
     for (std::size_t i = 0; i < z(70) * 3 * 64; ++i) ASSERT_EQ(out[i], 0.0F) << "a query that sees nothing";
     for (int t = 70; t < prompt.n; ++t) {
@@ -408,8 +408,8 @@ TEST(Prefill, keys_that_have_left_the_window_are_not_observed) {
   }
   on_every_kernel([&](ComputeType compute_type) {
     if (compute_type != ComputeType::f32) return;
-    Observation last({{ObservedRows::Kind::last, 50, {}}, Reduction::sum}, 3, prompt.n);
-    Observation* const observers[] = {&last};
+    ColumnStatistics last({{QueryRowSet::Kind::last, 50, {}}, Reduction::sum}, 3, prompt.n);
+    ColumnStatistics* const observers[] = {&last};
     prompt.prefill(0, 128, 2, observers);
     expect_close(last.head(0), want, error, "the last 50 rows");
     for (int j = 0; j <= 150; ++j) ASSERT_EQ(last.head(0)[j], 0.0F) << "key " << j;

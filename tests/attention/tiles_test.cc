@@ -53,8 +53,8 @@ struct Prompt {
 };
 
 /// [H_q][n], in chunks of so many rows, by a team.
-Observation measured(const Prompt& prompt, const Tiles& tiles, int chunk, int team) {
-  Observation out({}, kQueryHeads, prompt.n);
+ColumnStatistics measured(const Prompt& prompt, const Tiles& tiles, int chunk, int team) {
+  ColumnStatistics out({}, kQueryHeads, prompt.n);
   TileAttention attention(out, tiles, kDim);
   for (int first = 0; first < prompt.n; first += chunk) {
     const int rows = std::min(chunk, prompt.n - first);

@@ -59,9 +59,10 @@ class CalibrateTest : public testing::Test {
   Inputs inputs(const std::vector<Token>& prompt) const {
     Network network(path_, 1, 1, static_cast<int>(prompt.size()));
     Inputs out(z(hparams().n_layer), std::vector<std::vector<double>>(prompt.size()));
-    network.attention().set_input_watcher([&](int layer, const DenseAttention::Row& row, std::span<const float> input) {
-      out[z(layer)][z(row.position)].assign(input.begin(), input.end());
-    });
+    network.attention().set_input_observer(
+        [&](int layer, const DenseAttention::Row& row, std::span<const float> input) {
+          out[z(layer)][z(row.position)].assign(input.begin(), input.end());
+        });
     network.prefill(prompt, 64);
     return out;
   }
@@ -453,7 +454,7 @@ TEST_F(CalibrateTest, kvzap_goes_on_while_tokens_are_decoded) {
     const auto& set = want[z(layer)][z(head)];
     return key == query || std::ranges::binary_search(set, key);
   });
-  network.attention().set_input_watcher([&](int layer, const DenseAttention::Row&, std::span<const float> input) {
+  network.attention().set_input_observer([&](int layer, const DenseAttention::Row&, std::span<const float> input) {
     for (std::size_t head = 0; head < score[z(layer)].size(); ++head) {
       const auto& numbers = calibration.layers[z(layer)].facts().at("predicted scores");
       const auto bias = static_cast<double>(numbers[score[z(layer)].size() * input.size() + head]);

@@ -140,7 +140,7 @@ void CompressTest::expect_what_the_last_rows_attend_to(int prompt, const std::st
   for (auto& layer : score) {
     for (auto& head : layer) head.resize(z(kTurn));
   }
-  network.attention().set_watcher(
+  network.attention().set_observer(
       [&](int layer, const DenseAttention::Row& row, int query_head, std::span<const double> weights) {
         if (row.position < prompt + kTurn - kWindow) return;
         const int head = query_head / (h.layer(layer).group());

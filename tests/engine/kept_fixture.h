@@ -102,7 +102,7 @@ inline void add_recording() {
                policy::observe_rows(
                    "some",
                    [](const policy::LayerPrompt&) {
-                     return attention::ObservedRows{attention::ObservedRows::Kind::listed, 0, recorded_rows()};
+                     return attention::QueryRowSet{attention::QueryRowSet::Kind::listed, 0, recorded_rows()};
                    }),
                {.ranking = true});
            method.selection.always_kept = {"nothing",
@@ -174,7 +174,7 @@ class KeptTest : public testing::Test {
     for (int layer = 0; layer < hparams().n_kv_layer; ++layer)
       score[layer].assign(z(hparams().layer(layer).n_head_kv), std::vector<double>(z(kPrompt - kWindow)));
     Network network(path_, 1, 1, kPrompt);
-    network.attention().set_watcher(
+    network.attention().set_observer(
         [&](int layer, const DenseAttention::Row& row, int head, std::span<const double> weights) {
           auto& of_head = score[hparams().kv_layer(layer)][head / hparams().layer(layer).group()];
           for (std::size_t j = 0; row.position >= kPrompt - kWindow && j < of_head.size(); ++j)
@@ -311,7 +311,7 @@ class KeptTest : public testing::Test {
     network.attention().set_reader([&](int, int, const DenseAttention::Reading& reading) {
       query.assign(reading.queries.begin(), reading.queries.end());
     });
-    network.attention().set_watcher(
+    network.attention().set_observer(
         [&](int layer, const DenseAttention::Row& row, int head, std::span<const double> weights) {
           const auto& spec = hparams().layer(layer);
           if (spec.window > 0 || !std::ranges::binary_search(recorded_rows(), row.position)) return;

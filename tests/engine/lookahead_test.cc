@@ -75,7 +75,7 @@ class LookaheadTest : public testing::Test {
     Scores out(h.n_layer, std::vector<std::vector<double>>(h.layer(0).n_head_kv, std::vector<double>(scored)));
     std::vector<DenseAttention::Row> rows;
     for (int i = 0; i < static_cast<int>(all.size()); ++i) rows.push_back({0, i});
-    network.attention().set_watcher(
+    network.attention().set_observer(
         [&](int layer, const DenseAttention::Row& row, int head, std::span<const double> weights) {
           auto& score = out[layer][head / h.layer(layer).group()];
           for (int j = 0; row.position >= scored && j < scored; ++j)

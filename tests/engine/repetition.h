@@ -41,7 +41,7 @@ inline TextbookScores plus_reference(const std::string& path, const Model& model
   const int heads = h.layer(0).n_head;
   TextbookScores by_head(z(h.n_layer), std::vector<std::vector<double>>(z(heads), std::vector<double>(z(n))));
   std::vector<double> length(z(2 * n + 200));
-  network.attention().set_input_watcher([&](int, const DenseAttention::Row& row, std::span<const float> input) {
+  network.attention().set_input_observer([&](int, const DenseAttention::Row& row, std::span<const float> input) {
     length[z(row.position)] = std::sqrt(std::inner_product(input.begin(), input.end(), input.begin(), 0.0));
   });
   for (int first = 0; first < n; first += chunk) {
@@ -51,7 +51,7 @@ inline TextbookScores plus_reference(const std::string& path, const Model& model
     tokens.insert(tokens.end(), more.begin(), more.end());
     std::vector<DenseAttention::Row> rows;
     for (int i = 0; i < static_cast<int>(tokens.size()); ++i) rows.push_back({0, i});
-    network.attention().set_watcher(
+    network.attention().set_observer(
         [&](int layer, const DenseAttention::Row& row, int head, std::span<const double> weights) {
           auto& score = by_head[z(layer)][z(head)];
           for (int j = first; row.position >= n && j < end; ++j)

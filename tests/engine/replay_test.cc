@@ -47,7 +47,7 @@ class ReplayTest : public testing::Test {
       tokens.insert(tokens.end(), more.begin(), more.end());
       std::vector<DenseAttention::Row> rows;
       for (int i = 0; i < static_cast<int>(tokens.size()); ++i) rows.push_back({0, i});
-      network.attention().set_watcher(
+      network.attention().set_observer(
           [&](int layer, const DenseAttention::Row& row, int head, std::span<const double> weights) {
             auto& score = out[layer][head / (h.layer(layer).group())];
             for (int j = first; row.position >= n - window && j < end; ++j) score[j] = std::max(score[j], weights[j]);
@@ -67,7 +67,7 @@ class ReplayTest : public testing::Test {
     tokens.insert(tokens.end(), text.end() - again, text.end());
     std::vector<DenseAttention::Row> rows;
     for (int i = 0; i < n + again; ++i) rows.push_back({0, i});
-    network.attention().set_watcher(
+    network.attention().set_observer(
         [&](int layer, const DenseAttention::Row& row, int head, std::span<const double> weights) {
           auto& score = out[layer][head / (h.layer(layer).group())];
           for (int j = 0; row.position >= n && j < n; ++j) score[j] = std::max(score[j], weights[j]);

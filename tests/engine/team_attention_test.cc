@@ -47,7 +47,7 @@ class Sums : public TeamAttention {
     ++after_storing[worker.index];
   }
   void reduce(Worker worker) override { ++after_storing[worker.index]; }
-  void observe(const Tensors& /*tensors*/, Worker worker) override { ++after_storing[worker.index]; }
+  void finish(const Tensors& /*tensors*/, Worker worker) override { ++after_storing[worker.index]; }
 
   std::array<int, kThreads> stored_{};
   int sum_ = 0;

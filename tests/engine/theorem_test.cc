@@ -30,7 +30,7 @@ struct Layer {
   std::size_t tokens() const { return attention.front().size(); }
 };
 
-Layer seen(const policy::LayerView& view, const attention::Observation& attention) {
+Layer seen(const policy::LayerView& view, const attention::ColumnStatistics& attention) {
   Layer out{view.shape.kv_heads, view.shape.group(), {}, {}};
   for (int h = 0; h < view.shape.query_heads; ++h) {
     const auto row = attention.head(h);

@@ -65,7 +65,7 @@ class UnseenTest : public testing::Test {
       for (int j = 0; j < kTokens; ++j) of.keys[z(kv_head)][z(j)].assign(reading.key(j).begin(), reading.key(j).end());
       of.queries.emplace_back(reading.queries.begin(), reading.queries.end());
     });
-    network.attention().set_watcher(
+    network.attention().set_observer(
         [&](int layer, const DenseAttention::Row&, int head, std::span<const double> weights) {
           out[z(layer)].attention[z(head)].emplace_back(weights.begin(), weights.end());
         });

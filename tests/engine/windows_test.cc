@@ -121,7 +121,7 @@ class Given {
   Given(Network& network, int first_row, int keys) : group_(network.hparams().layer(0).group()) {
     const auto& h = network.hparams();
     sums_.assign(z(h.n_layer), std::vector(z(h.layer(0).n_head_kv), std::vector<double>(z(keys))));
-    network.attention().set_watcher(
+    network.attention().set_observer(
         [this, first_row](int layer, const DenseAttention::Row& row, int head, std::span<const double> weights) {
           auto& sums = sums_[z(layer)][z(head / group_)];
           for (std::size_t j = 0; row.position >= first_row && j < std::min(sums.size(), weights.size()); ++j)
@@ -335,7 +335,7 @@ TEST_F(WindowsTest, a_later_turn_keeps_what_its_last_rows_attend_to) {
   const Given given(network, kPrompt - 8, kPrompt);
   for (int i = kFirst; i < kPrompt; ++i) network.step(std::span(&text[z(i)], 1), {{0, i}});
   expect_best(cache, given, kFirst, kPrompt - 8, kLargestGain * tolerance());
-  network.attention().set_watcher({});
+  network.attention().set_observer({});
   expect_steps_over_what_is_kept(cache, network, "after a turn");
 }
 

@@ -161,8 +161,8 @@ std::vector<Matrix> rows_of(const policy::LayerView& view, bool of_keys) {
   return out;
 }
 
-attention::Observe last(int rows, std::vector<float> power = {}) {
-  return {{attention::ObservedRows::Kind::last, rows, {}}, attention::Reduction::sum, std::move(power)};
+attention::ColumnRequest last(int rows, std::vector<float> power = {}) {
+  return {{attention::QueryRowSet::Kind::last, rows, {}}, attention::Reduction::sum, std::move(power)};
 }
 
 /// A block whose attention is scale * distance^-exponent exactly, over distances 1 to 7.
@@ -225,13 +225,13 @@ TEST(BlockRanking, of_a_case_by_hand) {
 class AttentionTest : public testing::Test {
  protected:
   /// Each layer of a prompt, through a method that asks for these statistics.
-  std::vector<Seen> see(std::span<const Token> tokens, const std::vector<attention::Observe>& asked) {
+  std::vector<Seen> see(std::span<const Token> tokens, const std::vector<attention::ColumnRequest>& asked) {
     std::vector<Seen> out;
     auto registry = policy::built_in();
     registry.presets.push_back(
         {.name = "watching", .summary = "", .paper = "", .options = {}, .build = [&](const policy::Options&) {
            policy::Method method;
-           std::vector<policy::Seen<attention::Observation>> statistics;
+           std::vector<policy::ResultPlace<attention::ColumnStatistics>> statistics;
            for (const auto& what : asked) {
              const auto part = policy::observe_columns("", [what](const policy::LayerPrompt&, int) { return what; });
              statistics.push_back(method.observers.add(part, {.ranking = true}));
@@ -302,7 +302,7 @@ TEST_F(AttentionTest, rows_are_those_that_methods_observe) {
   const int n = static_cast<int>(all.size());
   const auto expected = see(all, {last(1), last(1, {1.5F})});
   std::size_t layers = 0;
-  observe(session_, all, [&](const ObservedLayer& layer) {
+  observe(session_, all, [&](const LayerAttention& layer) {
     const Seen& seen = expected.at(layers++);
     for (int h = 0; h < seen.shape.query_heads; ++h) {
       const HeadAttention attention(layer, h / seen.shape.group());
@@ -551,7 +551,7 @@ TEST_F(AttentionTest, redundancy_and_sparsity_are_those_of_the_equations) {
   const auto record = measure({{sample()}, repeating()}, {cache("full", "")}).front();
   std::size_t at = 0;
   double redundant = 0;
-  const attention::Observe every{{attention::ObservedRows::Kind::all, 0, {}}, attention::Reduction::sum, {}};
+  const attention::ColumnRequest every{{attention::QueryRowSet::Kind::all, 0, {}}, attention::Reduction::sum, {}};
   for (const auto& layer : see(all, {every, last(32)})) {
     for (std::size_t kv = 0; kv < 2; ++kv, ++at) {
       auto keys = layer.keys[kv];
@@ -597,7 +597,7 @@ TEST_F(AttentionTest, scores_by_position_are_ahakv_s) {
   for (int i = n - 32; i < n; ++i)
     power.push_back(static_cast<float>(std::sqrt(std::max(1.0, 2 * std::log((i + 1.0) / kBudget)))));
   EXPECT_GT(power.front(), 1);
-  const attention::Observe every{{attention::ObservedRows::Kind::all, 0, {}}, attention::Reduction::sum, {}};
+  const attention::ColumnRequest every{{attention::QueryRowSet::Kind::all, 0, {}}, attention::Reduction::sum, {}};
   double accumulated = 0;
   double recent = 0;
   double gain = 0;
@@ -650,7 +650,7 @@ struct SlowBlock {
   Vector log_by_class;  ///< means of log10 at distances of 1, 2 to 3, …
 };
 
-std::vector<SlowBlock> slow_blocks(const ObservedLayer& layer) {
+std::vector<SlowBlock> slow_blocks(const LayerAttention& layer) {
   const int n = layer.tokens();
   const auto& shape = layer.view.shape;
   Matrix attention(as_size(n), Vector(as_size(n)));
@@ -705,7 +705,7 @@ TEST_F(AttentionTest, blocks_are_those_of_the_appendix_and_of_documents) {
   Vector attention;
   Matrix first;
   std::size_t layers = 0;
-  observe(session_, all, [&](const ObservedLayer& layer) {
+  observe(session_, all, [&](const LayerAttention& layer) {
     auto blocks = slow_blocks(layer);
     std::sort(blocks.begin(), blocks.end(), [](const auto& a, const auto& b) {  // attention to some does not fall
       return a.exponent != b.exponent ? a.exponent < b.exponent : a.mean > b.mean;
@@ -778,7 +778,7 @@ TEST_F(AttentionTest, windows_are_left_out_and_sinks_count) {
   Session session(model, single());
   const auto& hparams = model->impl().weights->hparams();
   std::size_t layers = 0;
-  observe(session, tokens(), [&](const ObservedLayer& layer) {
+  observe(session, tokens(), [&](const LayerAttention& layer) {
     ++layers;
     EXPECT_EQ(hparams.layer(layer.view.number).window, 0);
     ASSERT_FALSE(layer.view.shape.sink_logits.empty());

@@ -47,8 +47,8 @@ class DenseAttention : public network::AttentionOp {
   void set_rows(std::vector<Row> rows) { rows_ = std::move(rows); }
 
   /// Shown the attention of every query that is read from now on. REQUIRES: one thread.
-  using Watcher = std::function<void(int layer, const Row& row, int query_head, std::span<const double> weights)>;
-  void set_watcher(Watcher watcher) { watcher_ = std::move(watcher); }
+  using Observer = std::function<void(int layer, const Row& row, int query_head, std::span<const double> weights)>;
+  void set_observer(Observer observer) { observer_ = std::move(observer); }
 
   /// Which of the keys up to its own position a query sees; by default all.
   using Sees = std::function<bool(int layer, int kv_head, int query, int key)>;
@@ -76,8 +76,8 @@ class DenseAttention : public network::AttentionOp {
   }
 
   /// Shown what enters attention in each row of a layer from now on. REQUIRES: one thread.
-  using InputWatcher = std::function<void(int layer, const Row& row, std::span<const float> input)>;
-  void set_input_watcher(InputWatcher watcher) { input_watcher_ = std::move(watcher); }
+  using InputObserver = std::function<void(int layer, const Row& row, std::span<const float> input)>;
+  void set_input_observer(InputObserver observer) { input_observer_ = std::move(observer); }
 
   /// The rms of scale |q| |k| / sqrt(d) over all pairs of a query and a key that it has seen: |q| |k| / d with the
   /// usual scale 1 / sqrt(d). REQUIRES: one thread.
@@ -85,9 +85,9 @@ class DenseAttention : public network::AttentionOp {
 
   void stage(int number, const Tensors& tensors, Worker worker) noexcept override {
     if (number == 0 && tensors.k != nullptr) store(tensors, worker);
-    for (int row = 0; number == 0 && input_watcher_ && row < tensors.rows; ++row) {
+    for (int row = 0; number == 0 && input_observer_ && row < tensors.rows; ++row) {
       const auto width = static_cast<std::size_t>(tensors.width);
-      input_watcher_(tensors.layer, rows_[row], {tensors.input + static_cast<std::size_t>(row) * width, width});
+      input_observer_(tensors.layer, rows_[row], {tensors.input + static_cast<std::size_t>(row) * width, width});
     }
     if (number == 1) {
       const int heads = h_.layer(tensors.layer).n_head;
@@ -163,7 +163,7 @@ class DenseAttention : public network::AttentionOp {
     double sum = std::exp(sink - largest);
     for (double& weight : weights) sum += weight = std::exp(weight - largest);
     for (double& weight : weights) weight /= sum;
-    if (watcher_) watcher_(tensors.layer, where, head, weights);
+    if (observer_) observer_(tensors.layer, where, head, weights);
     std::vector<double> out(dim);
     for (std::size_t j = 0; j < seen; ++j) {
       const float* const value = values.data() + first + j * step;
@@ -177,8 +177,8 @@ class DenseAttention : public network::AttentionOp {
   std::size_t sequences_;
   Mapping mapping_;
   std::vector<Row> rows_;
-  Watcher watcher_;
-  InputWatcher input_watcher_;
+  Observer observer_;
+  InputObserver input_observer_;
   Sees sees_;
   Reader reader_;
   std::vector<std::vector<float>> keys_;  ///< [layer][sequence][position][KV head][d]

@@ -183,7 +183,7 @@ class FakeLayer {
     view.classes = classes;
     view.question = question;
     view.budget = budget;
-    view.shown = observers.shown_to(0);
+    view.results = observers.results_for(0);
     at(view);
   }
 
@@ -277,7 +277,7 @@ class FakeLayer {
   }
 
   /// A row of attention, or of the softmax of multiplied logits where that is asked for.
-  std::vector<float> raised(const attention::Observe& what, int h, int i) const {
+  std::vector<float> raised(const attention::ColumnRequest& what, int h, int i) const {
     std::vector<float> row;
     const double power = what.power.empty() ? 1 : what.power[static_cast<std::size_t>(i - n_) + what.power.size()];
     double rest = 1;
@@ -293,13 +293,13 @@ class FakeLayer {
     to = reduction == attention::Reduction::sum ? to + x : std::max(to, x);
   }
 
-  void fill(attention::Observation& out) const {
-    const auto& what = out.what();
+  void fill(attention::ColumnStatistics& out) const {
+    const auto& what = out.request();
     for (int h = 0; h < kv_heads_ * group_; ++h) {
       for (int i = 0; i < n_; ++i) {
         if (!what.rows.contains(i, n_)) continue;
         const auto row = raised(what, h, i);
-        const bool band = what.rows.kind == attention::ObservedRows::Kind::band;
+        const bool band = what.rows.kind == attention::QueryRowSet::Kind::band;
         for (int j = band ? std::max(0, i - what.rows.count) : 0; j <= i; ++j)
           add(what.weight_of(i, n_) * row[j], what.reduction, out.head(h)[j]);
       }
@@ -307,7 +307,7 @@ class FakeLayer {
   }
 
   /// The rows of a passage attend like those that follow the prompt; of texts there are none.
-  void fill(const policy::Replay& replay, attention::Observation& out) const {
+  void fill(const policy::Replay& replay, attention::ColumnStatistics& out) const {
     for (int h = 0; h < kv_heads_ * group_; ++h) {
       for (const auto& passage : replay.passages) {
         for (int j = passage.recorded.begin; j < std::min(n_, passage.recorded.end); ++j) {

@@ -38,7 +38,7 @@ struct Shape {
 };
 
 /// Selects the observed query rows of a prompt of N tokens, by index 0 … N-1.
-struct WINNOW_EXPORT ObservedRows {
+struct WINNOW_EXPORT QueryRowSet {
   enum class Kind : std::uint8_t {
     last,  ///< the last `count` rows
     all,
@@ -49,7 +49,7 @@ struct WINNOW_EXPORT ObservedRows {
   int count = 0;
   std::vector<std::int32_t> list;
 
-  bool operator==(const ObservedRows&) const = default;
+  bool operator==(const QueryRowSet&) const = default;
   /// True if row i of a prompt of n rows is observed.
   bool contains(int i, int n) const;
 };
@@ -85,8 +85,8 @@ struct Tiles {
 };
 
 /// Statistics that attention records for a method.
-struct Observe {
-  ObservedRows rows;
+struct ColumnRequest {
+  QueryRowSet rows;
   Reduction reduction = Reduction::sum;
   /// Logit factors of each of the last rows, first to last, for the recorded softmax; empty: 1. The layer's output uses
   /// the plain softmax. REQUIRES: kind last, reduction sum, one factor for each observed row.
@@ -100,16 +100,16 @@ struct Observe {
   float weight_of(int row, int n) const {
     return weight.empty() ? 1.0F : weight[weight.size() - static_cast<std::size_t>(n - row)];
   }
-  bool operator==(const Observe&) const = default;
+  bool operator==(const ColumnRequest&) const = default;
 };
 
 /// Column statistics of the attention matrix A[h, i, j] (full causal softmax rows): for each query head h and key j the
 /// reduction over the observed rows i. 0 for keys that no observed row sees. Layout [H_q][n].
-class WINNOW_EXPORT Observation {
+class WINNOW_EXPORT ColumnStatistics {
  public:
-  Observation(Observe what, int query_heads, int n);
+  ColumnStatistics(ColumnRequest request, int query_heads, int n);
 
-  const Observe& what() const { return what_; }
+  const ColumnRequest& request() const { return request_; }
   int query_heads() const { return query_heads_; }
   int size() const { return n_; }
   /// Begins another layer: resets all statistics for so many query heads.
@@ -124,7 +124,7 @@ class WINNOW_EXPORT Observation {
  private:
   std::size_t offset(int h) const { return static_cast<std::size_t>(h) * static_cast<std::size_t>(n_); }
 
-  Observe what_;
+  ColumnRequest request_;
   int query_heads_;
   int n_;
   CountedVector<float> values_;
@@ -135,16 +135,16 @@ class Observed {
  public:
   Observed() = default;
   /// Views all of them; they must outlive the view.
-  Observed(const std::vector<Observation>& all) {  // NOLINT(google-explicit-constructor): it is nothing but a view
+  Observed(const std::vector<ColumnStatistics>& all) {  // NOLINT(google-explicit-constructor): it is nothing but a view
     for (const auto& one : all) add(one);
   }
 
-  void add(const Observation& one) { all_.push_back(&one); }
+  void add(const ColumnStatistics& one) { all_.push_back(&one); }
   std::size_t size() const { return all_.size(); }
-  const Observation& operator[](std::size_t i) const { return *all_[i]; }
+  const ColumnStatistics& operator[](std::size_t i) const { return *all_[i]; }
 
  private:
-  std::vector<const Observation*> all_;
+  std::vector<const ColumnStatistics*> all_;
 };
 
 /// Queries and attention outputs of some rows of a prompt in a layer. If several layers read the same keys, the rows of
@@ -152,9 +152,9 @@ class Observed {
 class WINNOW_EXPORT QueryRows {
  public:
   /// Rows of a prompt of n tokens. REQUIRES: begin_layer() before the first store().
-  QueryRows(ObservedRows which, int n, int query_heads, int head_dim);
+  QueryRows(QueryRowSet which, int n, int query_heads, int head_dim);
 
-  const ObservedRows& which() const { return which_; }
+  const QueryRowSet& which() const { return which_; }
   /// Begins the rows of one more layer.
   void begin_layer();
   /// Stores row i of the layer, [H_q][d] each, unless it was not requested. Threads may store different rows.
@@ -168,14 +168,14 @@ class WINNOW_EXPORT QueryRows {
   /// Attention output of a query head in row r, before the output projection, [d].
   std::span<const float> output(int r, int head) const { return {outputs_.data() + offset(r, head), dim_}; }
   /// Bytes for the rows of so many layers.
-  static std::size_t bytes(const ObservedRows& which, int n, int query_heads, int head_dim, int layers);
+  static std::size_t bytes(const QueryRowSet& which, int n, int query_heads, int head_dim, int layers);
 
  private:
   std::size_t offset(int r, int head) const {
     return static_cast<std::size_t>(r) * width_ + static_cast<std::size_t>(head) * dim_;
   }
 
-  ObservedRows which_;
+  QueryRowSet which_;
   std::size_t dim_;
   std::size_t width_;               ///< H_q d
   std::vector<std::int32_t> rows_;  ///< positions in the prompt, ascending

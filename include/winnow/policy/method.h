@@ -54,7 +54,7 @@ struct WINNOW_EXPORT LayerView {
   std::span<const TokenClass> classes = {};  ///< [n] classes of the prompt's tokens
   int question = 0;                          ///< as LayerPrompt::question
   int budget = 0;  ///< entries per KV head kept of a prompt, mean over all layers; as Terms::budget
-  Shown shown = {};
+  ObserverResults results = {};
 
   int tokens() const;
   /// Facts about the layer that were known before it was read.
@@ -65,8 +65,8 @@ struct WINNOW_EXPORT LayerView {
   void value(int kv_head, int token, std::span<float> out) const;
   /// Result of one of the method's observers.
   template <class Result>
-  const Result& operator[](Seen<Result> seen) const {
-    return shown[seen];
+  const Result& operator[](ResultPlace<Result> place) const {
+    return results[place];
   }
 };
 

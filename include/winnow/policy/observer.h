@@ -88,7 +88,7 @@ class WINNOW_EXPORT Observer {
 
   virtual ObserverNeeds needs() const { return {}; }
   /// Statistics that attention accumulates while chunks pass.
-  virtual std::vector<attention::Observation*> columns() { return {}; }
+  virtual std::vector<attention::ColumnStatistics*> columns() { return {}; }
   /// Destination for the logarithm of each query's sum of exp(logit), [n][H_q]; null: not needed.
   virtual float* logsums() { return nullptr; }
   /// The prompt enters a layer. Among layers that read the same keys, the one that computes them comes first.
@@ -124,7 +124,7 @@ class WINNOW_EXPORT ObserverRequest {
   virtual ObserverBytes bytes(const ObservedLayer& layer) const = 0;
   virtual std::unique_ptr<Observer> observer(const ObservedLayer& layer) const = 0;
   /// Statistics that attention records for the observer.
-  virtual std::vector<attention::Observe> columns() const { return {}; }
+  virtual std::vector<attention::ColumnRequest> columns() const { return {}; }
   /// Passages to replay for the observer; null: none. Attention is then recorded for the passages only.
   virtual const Replay* replay() const { return nullptr; }
   /// Draft tokens that passages of the replay repeat.
@@ -153,7 +153,7 @@ struct Asking {
 };
 
 /// The parts of a method that use the result of an observer.
-struct ShownTo {
+struct UsedBy {
   bool ranking = false;  ///< `score`, `over_heads`, if something is evicted
   bool keeping = false;  ///< `select`, `draw`, `merge`, if something is evicted
   bool state = false;    ///< `state`, `prepare`, always
@@ -169,8 +169,8 @@ struct ObserverPart {
 
 /// Index of an observer's result in the views of the method that requested it.
 template <class Result>
-struct Seen {
-  std::size_t place = 0;
+struct ResultPlace {
+  std::size_t index = 0;
 };
 
 /// The observers of a method.
@@ -179,13 +179,13 @@ class Observers {
   struct Part {
     std::string kind;
     std::string text;
-    ShownTo shown_to;
+    UsedBy used_by;
     std::function<ObserverRequestPtr(const Asking&)> ask;
   };
 
   template <class Result>
-  Seen<Result> add(ObserverPart<Result> part, ShownTo shown_to) {
-    parts_.push_back({std::move(part.kind), std::move(part.text), shown_to,
+  ResultPlace<Result> add(ObserverPart<Result> part, UsedBy used_by) {
+    parts_.push_back({std::move(part.kind), std::move(part.text), used_by,
                       [ask = std::move(part.ask)](const Asking& asking) { return ask(asking).get(); }});
     return {parts_.size() - 1};
   }
@@ -197,20 +197,20 @@ class Observers {
 };
 
 /// The results of one method's observers in a layer.
-class WINNOW_EXPORT Shown {
+class WINNOW_EXPORT ObserverResults {
  public:
-  Shown() = default;
+  ObserverResults() = default;
   /// [place] null for observers that the current part does not use.
-  explicit Shown(std::vector<const Observer*> observers) : observers_(std::move(observers)) {}
+  explicit ObserverResults(std::vector<const Observer*> observers) : observers_(std::move(observers)) {}
 
   /// Throws std::logic_error if the method did not declare that the part uses the result.
   template <class Result>
-  const Result& operator[](Seen<Result> seen) const {
-    return static_cast<const ObserverOf<Result>&>(at(seen.place)).result();
+  const Result& operator[](ResultPlace<Result> place) const {
+    return static_cast<const ObserverOf<Result>&>(at(place.index)).result();
   }
 
  private:
-  const Observer& at(std::size_t place) const;
+  const Observer& at(std::size_t index) const;
 
   std::vector<const Observer*> observers_;
 };

@@ -13,8 +13,8 @@
 namespace winnow::policy {
 
 /// Sums of the attention of the last `count` queries, or of all queries.
-WINNOW_EXPORT ObserverPart<attention::Observation> observe_last(int count);
-WINNOW_EXPORT ObserverPart<attention::Observation> observe_all();
+WINNOW_EXPORT ObserverPart<attention::ColumnStatistics> observe_last(int count);
+WINNOW_EXPORT ObserverPart<attention::ColumnStatistics> observe_all();
 
 enum class Reduce : std::uint8_t { mean, max, sum };
 enum class Pool : std::uint8_t { mean, max };
@@ -27,7 +27,7 @@ WINNOW_EXPORT Pad pad_from(const std::string& name);
 
 /// A score for each entry of each KV head from statistics of its G query heads. Sums are in double, so that equal
 /// entries get equal scores whatever the order of query heads. NaN statistics give NaN scores.
-WINNOW_EXPORT Scores reduce_group(const attention::Observation& observation, const attention::Shape& shape,
+WINNOW_EXPORT Scores reduce_group(const attention::ColumnStatistics& statistics, const attention::Shape& shape,
                                   Reduce reduce);
 /// The same from a number for each entry of each query head, [H_q][n].
 WINNOW_EXPORT Scores reduce_group(const Scores& of_query_heads, const attention::Shape& shape, Reduce reduce);

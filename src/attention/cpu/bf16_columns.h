@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "attention/cpu/observe.h"
+#include "attention/cpu/record.h"
 
 namespace winnow::attention::cpu {
 

@@ -76,7 +76,7 @@ struct Block {
   const std::int32_t* from = nullptr;     ///< [tokens] sees leading keys from this one on; ascending. Null: all
   float* logsum = nullptr;                ///< [tokens][logsum_stride], from the first token and first head; may be null
   int logsum_stride = 0;
-  const float* row_scales = nullptr;  ///< [tokens] for observations with a RowScale; null: none
+  const float* row_scales = nullptr;  ///< [tokens] for requests with a RowScale; null: none
   cache::Rows keys;
   cache::Rows values;
   ComputeType compute_type = ComputeType::f32;

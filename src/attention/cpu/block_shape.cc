@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "attention/cpu/observe.h"
+#include "attention/cpu/record.h"
 #include "base/as_size.h"
 
 namespace winnow::attention {
@@ -14,7 +14,7 @@ int item_tokens(const Shape& shape, ComputeType compute_type, int count) {
   return std::clamp(block_shape(compute_type).queries / shape.group(), 1, count);
 }
 
-int observed_block(const Shape& shape, const BlockShape& form, int keys, int tokens) {
+int recorded_block(const Shape& shape, const BlockShape& form, int keys, int tokens) {
   const int queries = std::clamp(form.retained / keys / form.padding * form.padding, form.padding, form.queries);
   const int most = std::max(1, queries / shape.group());
   if (most <= kQueryPadding) return most;
@@ -32,7 +32,7 @@ TileRange recorded_tiles(ComputeType compute_type, KeyRange recorded, int seen) 
   return {first, std::max(first, std::min(all, (recorded.end - 1) / keys + 1))};
 }
 
-bool observes_any(const ObservedRows& observed, int n, int first, int count) {
+bool contains_any(const QueryRowSet& observed, int n, int first, int count) {
   for (int i = first; i < first + count; ++i) {
     if (observed.contains(i, n)) return true;
   }
@@ -41,24 +41,24 @@ bool observes_any(const ObservedRows& observed, int n, int first, int count) {
 
 }  // namespace cpu
 
-std::size_t observing_bytes(const Shape& shape, ComputeType compute_type, int threads, const Chunk& chunk,
-                            std::span<const ObservedPrompt> observed) {
+std::size_t recording_bytes(const Shape& shape, ComputeType compute_type, int threads, const Chunk& chunk,
+                            std::span<const PromptColumns> observed) {
   const cpu::BlockShape form = cpu::block_shape(compute_type);
   const int end = chunk.first + chunk.count;
   const int step = cpu::item_tokens(shape, compute_type, chunk.count);
-  const bool retains_past = std::ranges::any_of(observed, cpu::needs_all_keys, &ObservedPrompt::what);
+  const bool retains_past = std::ranges::any_of(observed, cpu::needs_all_keys, &PromptColumns::request);
   const int past = retains_past ? chunk.past : 0;
   const auto recorded = [&](int seen) {
     return std::max(0, std::min(chunk.recorded.end, seen) - chunk.recorded.begin);
   };
-  const int tokens = cpu::observed_block(shape, form, std::max(1, recorded(end)) + past, step);
+  const int tokens = cpu::recorded_block(shape, form, std::max(1, recorded(end)) + past, step);
   const int past_tiles = cpu::recorded_tiles(compute_type, {}, past).count();
   std::size_t partials = 0;
   std::size_t retained = 0;
   for (int from = chunk.first; from < end; from += step) {
     const int count = std::min(step, end - from);
-    const auto seen = std::count_if(observed.begin(), observed.end(), [&](const ObservedPrompt& prompt) {
-      return cpu::observes_any(prompt.what.rows, prompt.tokens, from, count);
+    const auto seen = std::count_if(observed.begin(), observed.end(), [&](const PromptColumns& prompt) {
+      return cpu::contains_any(prompt.request.rows, prompt.tokens, from, count);
     });
     partials += as_size(seen) * as_size(shape.query_heads) * as_size(recorded(from + count));
     const int queries = cpu::padded(std::min(count, tokens) * shape.group(), form.padding);

@@ -28,7 +28,7 @@ constexpr BlockShape block_shape(ComputeType compute_type) {
 int item_tokens(const Shape& shape, ComputeType compute_type, int count);
 
 /// Tokens of a block that retains the probabilities of so many keys, in an item of so many tokens.
-int observed_block(const Shape& shape, const BlockShape& form, int keys, int tokens);
+int recorded_block(const Shape& shape, const BlockShape& form, int keys, int tokens);
 
 /// Floats for the retained probabilities of so many queries and tiles, and the tiles' weights.
 constexpr std::size_t retained_floats(ComputeType compute_type, int queries, int tiles) {
@@ -46,6 +46,6 @@ struct TileRange {
 TileRange recorded_tiles(ComputeType compute_type, KeyRange recorded, int seen);
 
 /// True if any of rows [first, first + count) of a prompt of n tokens is observed.
-bool observes_any(const ObservedRows& observed, int n, int first, int count);
+bool contains_any(const QueryRowSet& observed, int n, int first, int count);
 
 }  // namespace winnow::attention::cpu

@@ -8,7 +8,7 @@
 #include "attention/cpu/bf16_product.h"
 #include "attention/cpu/block.h"
 #include "attention/cpu/block_shape.h"
-#include "attention/cpu/observe.h"
+#include "attention/cpu/record.h"
 #include "base/as_size.h"
 #include "base/cpu.h"
 
@@ -46,8 +46,8 @@ struct PrefillAttention::Impl {
     int kv_head;
     int first_token;
     int tokens;
-    bool is_observed = false;
-    /// [observation] offset of [G][recorded keys] floats; kNone if the item has no observed rows.
+    bool is_recorded = false;
+    /// [statistics] offset of [G][recorded keys] floats; kNone if the item has no observed rows.
     std::vector<std::size_t> partial = {};
   };
   /// A block in a thread's work space.
@@ -69,9 +69,9 @@ struct PrefillAttention::Impl {
   cpu::Block block_of(const Item& item, int from) const;
   /// The same queries over the past. REQUIRES: there is a past.
   cpu::Block past_of(const cpu::Block& block, const Item& item, int from) const;
-  /// True if observations need the probabilities of the past, too.
+  /// True if columns need the probabilities of the past, too.
   bool retains_past() const {
-    return std::ranges::any_of(observations, [](const Observation* o) { return cpu::needs_all_keys(o->what()); });
+    return std::ranges::any_of(columns, [](const ColumnStatistics* o) { return cpu::needs_all_keys(o->request()); });
   }
   void see_past(const cache::PastRows* rows);
   /// `memory` may be null to get only the size.
@@ -79,7 +79,7 @@ struct PrefillAttention::Impl {
   void run(const Item& item, float* memory);
   /// Tokens of a block in this item.
   int block_tokens(const Item& item) const {
-    return item.is_observed ? std::min(observed_tokens, item.tokens) : item.tokens;
+    return item.is_recorded ? std::min(recorded_tokens, item.tokens) : item.tokens;
   }
   /// Recorded keys among those that the item's last token sees.
   int recorded_keys(const Item& item) const {
@@ -87,7 +87,7 @@ struct PrefillAttention::Impl {
   }
   int last_seen(const Item& item) const { return leading[item.first_token + item.tokens - 1]; }
   void begin(const Shape& layer, const cache::LayerScratch& rows, const float* queries, float* outputs,
-             std::span<Observation* const> observers);
+             std::span<ColumnStatistics* const> wanted);
   float* partial(const Item& item, std::size_t index) { return partials.as<float>().data() + item.partial[index]; }
 
   MemoryAccount& account;
@@ -107,8 +107,8 @@ struct PrefillAttention::Impl {
   float* logsums = nullptr;                ///< [count][H_q]
   KeyRange recorded;
   const float* row_scales = nullptr;  ///< [count]
-  int observed_tokens = 0;            ///< tokens of a block that retains its probabilities
-  std::vector<Observation*> observations;
+  int recorded_tokens = 0;            ///< tokens of a block that retains its probabilities
+  std::vector<ColumnStatistics*> columns;
   std::vector<Item> items;
   WorkQueue blocks;
   WorkQueue reductions;
@@ -124,7 +124,7 @@ PrefillAttention::PrefillAttention(MemoryAccount& account, int max_threads, Comp
 PrefillAttention::~PrefillAttention() = default;
 
 void PrefillAttention::begin(const Shape& shape, const cache::LayerScratch& scratch, const float* q, float* out,
-                             int first, int count, std::span<Observation* const> observations, KeyRange recorded,
+                             int first, int count, std::span<ColumnStatistics* const> columns, KeyRange recorded,
                              const float* row_scales, const cache::PastRows* past) {
   auto& s = *impl_;
   s.row_scales = row_scales;
@@ -140,7 +140,7 @@ void PrefillAttention::begin(const Shape& shape, const cache::LayerScratch& scra
   }
   s.shape = shape;
   s.see_past(past);
-  s.begin(shape, scratch, q, out, observations);
+  s.begin(shape, scratch, q, out, columns);
 }
 
 void PrefillAttention::begin(const Shape& shape, const cache::LayerScratch& scratch, const float* q, float* out,
@@ -171,16 +171,16 @@ void PrefillAttention::Impl::see_past(const cache::PastRows* rows) {
 void PrefillAttention::record_logsums(float* sums) { impl_->logsums = sums; }
 
 void PrefillAttention::Impl::begin(const Shape& layer, const cache::LayerScratch& rows, const float* queries,
-                                   float* outputs, std::span<Observation* const> observers) {
+                                   float* outputs, std::span<ColumnStatistics* const> wanted) {
   shape = layer;
   scratch = &rows;
   q = queries;
   out = outputs;
-  observations.assign(observers.begin(), observers.end());
+  columns.assign(wanted.begin(), wanted.end());
   make_items();
   size_work_space();
   blocks.reset(static_cast<int>(items.size()));
-  reductions.reset(partial_floats == 0 ? 0 : static_cast<int>(observations.size()) * shape.query_heads);
+  reductions.reset(partial_floats == 0 ? 0 : static_cast<int>(columns.size()) * shape.query_heads);
 }
 
 void PrefillAttention::Impl::make_items() {
@@ -191,7 +191,7 @@ void PrefillAttention::Impl::make_items() {
   const int tokens = cpu::item_tokens(shape, compute_type, count);
   int keys = std::max(1, std::min(recorded.end, leading.back()) - recorded.begin);
   if (past != nullptr && retains_past()) keys += *std::ranges::max_element(past_leading);
-  observed_tokens = cpu::observed_block(shape, form, keys, tokens);
+  recorded_tokens = cpu::recorded_block(shape, form, keys, tokens);
   // The longest items first, so that the last ones end at about the same time.
   for (int from = (count - 1) / tokens * tokens; from >= 0; from -= tokens) {
     for (int head = 0; head < shape.kv_heads; ++head)
@@ -201,10 +201,10 @@ void PrefillAttention::Impl::make_items() {
 
 PrefillAttention::Impl::Item PrefillAttention::Impl::make_item(int kv_head, int first_token, int tokens) {
   Item item{kv_head, first_token, tokens};
-  for (const Observation* o : observations) {
-    const bool seen = cpu::observes_any(o->what().rows, o->size(), first + first_token, tokens);
+  for (const ColumnStatistics* o : columns) {
+    const bool seen = cpu::contains_any(o->request().rows, o->size(), first + first_token, tokens);
     item.partial.push_back(seen ? partial_floats : kNone);
-    item.is_observed |= seen;
+    item.is_recorded |= seen;
     if (seen) partial_floats += as_size(shape.group()) * as_size(recorded_keys(item));
   }
   return item;
@@ -290,7 +290,7 @@ PrefillAttention::Impl::Layout PrefillAttention::Impl::layout(const Item& item, 
   b.work = reinterpret_cast<std::byte*>(take(cpu::work_bytes(b) / sizeof(float)));
   l.sees_past = past != nullptr && past->count(item.kv_head) > 0;
   if (l.sees_past) l.past = past_of(b, item, from);
-  if (!item.is_observed) return l;
+  if (!item.is_recorded) return l;
   if (l.sees_past && retains_past()) retain(l.past, {0, l.past.tiles()}, take);
   retain(b, cpu::recorded_tiles(compute_type, recorded, b.visible_keys()), take);
   return l;
@@ -305,7 +305,7 @@ void PrefillAttention::run(Worker worker) {
 void PrefillAttention::Impl::run(const Item& item, float* memory) {
   const cpu::AmxScope amx(compute_type);
   const int keys = recorded_keys(item);
-  for (std::size_t index = 0; index < observations.size(); ++index) {
+  for (std::size_t index = 0; index < columns.size(); ++index) {
     if (item.partial[index] != kNone)
       std::fill_n(partial(item, index), static_cast<std::ptrdiff_t>(shape.group()) * keys, 0.0F);
   }
@@ -313,9 +313,9 @@ void PrefillAttention::Impl::run(const Item& item, float* memory) {
     Layout l = layout(item, from, memory);
     if (l.sees_past) l.block.past = &l.past;
     cpu::run_block(l.block);
-    for (std::size_t index = 0; index < observations.size(); ++index) {
+    for (std::size_t index = 0; index < columns.size(); ++index) {
       if (item.partial[index] != kNone)
-        cpu::observe(l.block, *observations[index], l.mask, l.weight, {recorded, partial(item, index), keys});
+        cpu::record_columns(l.block, *columns[index], l.mask, l.weight, {recorded, partial(item, index), keys});
     }
   }
 }
@@ -325,14 +325,14 @@ void PrefillAttention::reduce(Worker /*worker*/) {
   for (int task = s.reductions.take(); task >= 0; task = s.reductions.take()) {
     const auto index = as_size(task / s.shape.query_heads);
     const int head = task % s.shape.query_heads;
-    Observation& o = *s.observations[index];
+    ColumnStatistics& o = *s.columns[index];
     float* const into = o.head(head).data() + s.recorded.begin;
     for (const auto& item : s.items) {
       if (item.kv_head != head / s.shape.group() || item.partial[index] == Impl::kNone) continue;
       const int keys = s.recorded_keys(item);
       const float* const from = s.partial(item, index) + static_cast<std::ptrdiff_t>(head % s.shape.group()) * keys;
       for (int key = 0; key < keys; ++key) {
-        into[key] = o.what().reduction == Reduction::sum ? into[key] + from[key] : std::max(into[key], from[key]);
+        into[key] = o.request().reduction == Reduction::sum ? into[key] + from[key] : std::max(into[key], from[key]);
       }
     }
   }

@@ -22,7 +22,7 @@ using documents::BlockAttention;
 /// The class of a distance: 1, 2 to 3, 4 to 7, …
 std::size_t class_of(std::size_t distance) { return static_cast<std::size_t>(std::bit_width(distance)) - 1; }
 
-documents::SeenLayer seen(const ObservedLayer& layer) {
+documents::LayerAttention seen(const LayerAttention& layer) {
   return {layer.view.shape, &layer.view.scratch, layer.queries, layer.logsums, layer.sums, layer.diagonal};
 }
 
@@ -105,7 +105,7 @@ Measure representing() {
     if (documents::is_long_enough({tokenized.tokens()})) {
       BlockRanking ranking;
       observe(session, tokens_of(tokenized),
-              [&](const ObservedLayer& layer) { ranking.add(documents::attention_to_blocks(seen(layer))); });
+              [&](const LayerAttention& layer) { ranking.add(documents::attention_to_blocks(seen(layer))); });
       record = ranking.record();
     } else {
       record.skipped = fmt::format("the prompt has {} tokens: one of its blocks can stand out from {} tokens on",

@@ -18,7 +18,7 @@ class Concentration {
  public:
   explicit Concentration(AllKept kept) : kept_(std::move(kept)), kept_mass_(kept_.size()), best_(kept_.size()) {}
 
-  void look(const ObservedLayer& layer) {
+  void add(const LayerAttention& layer) {
     const auto& shape = layer.view.shape;
     for (int kv_head = 0; kv_head < shape.kv_heads; ++kv_head) {
       const HeadAttention attention(layer, kv_head);
@@ -64,7 +64,7 @@ Measure concentrating() {
   return [](Session& session, const TokenizedSample& tokenized, std::vector<Cache>& caches,
             const std::vector<std::vector<float>>&) {
     Concentration concentration(kept_by(caches));
-    observe(session, tokens_of(tokenized), [&](const ObservedLayer& layer) { concentration.look(layer); });
+    observe(session, tokens_of(tokenized), [&](const LayerAttention& layer) { concentration.add(layer); });
     std::vector<Record> out;
     for (std::size_t c = 0; c < caches.size(); ++c) out.push_back(concentration.record(c));
     return out;

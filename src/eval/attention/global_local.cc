@@ -8,7 +8,7 @@
 
 namespace winnow::eval {
 
-GlobalLocal::GlobalLocal(const ObservedLayer& layer, const HeadAttention& attention, int kv_head)
+GlobalLocal::GlobalLocal(const LayerAttention& layer, const HeadAttention& attention, int kv_head)
     : global_(as_size(layer.tokens())), local_(as_size(layer.tokens())) {
   const int group = layer.view.shape.group();
   for (int g = 0; g < group; ++g) {

@@ -15,7 +15,7 @@ class GlobalLocal {
   /// The origin of a token's score. The window is the last 32 tokens, which are kept whatever their score.
   enum class Source : std::uint8_t { window, local, global };
 
-  GlobalLocal(const ObservedLayer& layer, const HeadAttention& attention, int kv_head);
+  GlobalLocal(const LayerAttention& layer, const HeadAttention& attention, int kv_head);
 
   int tokens() const { return static_cast<int>(local_.size()); }
   Source source(int token) const;

@@ -56,7 +56,7 @@ Measure keeping() {
             const std::vector<std::vector<float>>&) {
     const auto kept = kept_by(caches);
     std::vector<KeptTally> tallies(caches.size());
-    observe(session, tokens_of(tokenized), [&](const ObservedLayer& layer) {
+    observe(session, tokens_of(tokenized), [&](const LayerAttention& layer) {
       for (int kv_head = 0; kv_head < layer.view.shape.kv_heads; ++kv_head) {
         const GlobalLocal scores(layer, HeadAttention(layer, kv_head), kv_head);
         for (std::size_t c = 0; c < caches.size(); ++c) {

@@ -60,7 +60,7 @@ class Loss {
   Loss(const model::Weights& weights, AllKept kept, int first)
       : weights_(weights), kept_(std::move(kept)), first_(first), sums_(kept_.size()) {}
 
-  void look(const ObservedLayer& layer) {
+  void add(const LayerAttention& layer) {
     const auto& shape = layer.view.shape;
     const OutputProjection projection(weights_, layer.view.number);
     const auto queries = as_size(layer.tokens() - first_);
@@ -127,7 +127,7 @@ class Loss {
   }
 
   /// True for each kept token, [cache][token].
-  std::vector<std::vector<char>> masks(const ObservedLayer& layer, int kv_head) const {
+  std::vector<std::vector<char>> masks(const LayerAttention& layer, int kv_head) const {
     std::vector<std::vector<char>> out;
     for (const auto& kept : kept_) {
       auto& mask = out.emplace_back(as_size(layer.tokens()), 0);
@@ -161,7 +161,7 @@ Measure losing(int answer) {
     auto tokens = tokens_of(tokenized);
     Loss loss(*session.model().impl().weights, kept_by(caches), static_cast<int>(tokens.size()));
     generate(session, caches.front(), std::move(logits.front()), answer, tokens);
-    observe(session, tokens, [&](const ObservedLayer& layer) { loss.look(layer); });
+    observe(session, tokens, [&](const LayerAttention& layer) { loss.add(layer); });
     std::vector<Record> out;
     for (std::size_t c = 0; c < caches.size(); ++c) out.push_back(loss.record(c));
     return out;

@@ -24,17 +24,17 @@ namespace {
 /// Calls back for each layer without a window.
 class Showing : public engine::LayerRecord {
  public:
-  Showing(Session::Impl& session, int tokens, const std::function<void(const ObservedLayer&)>& look)
-      : LayerRecord(session.hparams, session.account, tokens), hparams_(session.hparams), look_(look) {}
+  Showing(Session::Impl& session, int tokens, const std::function<void(const LayerAttention&)>& show)
+      : LayerRecord(session.hparams, session.account, tokens), hparams_(session.hparams), show_(show) {}
 
   void end_layer(const policy::EndedLayer& layer) override {
     if (hparams_.layer(layer.number).window > 0) return;
-    look_({engine::view_of(hparams_, layer.number, layer.scratch), queries(), log_sums(), &sums(), &diagonal()});
+    show_({engine::view_of(hparams_, layer.number, layer.scratch), queries(), log_sums(), &sums(), &diagonal()});
   }
 
  private:
   const model::Hparams& hparams_;
-  const std::function<void(const ObservedLayer&)>& look_;
+  const std::function<void(const LayerAttention&)>& show_;
 };
 
 void check_layers(const model::Hparams& hparams) {
@@ -48,12 +48,12 @@ void check_layers(const model::Hparams& hparams) {
 
 }  // namespace
 
-std::span<const float> ObservedLayer::query(int token, int query_head) const {
+std::span<const float> LayerAttention::query(int token, int query_head) const {
   const auto dim = as_size(view.shape.head_dim);
   return queries.subspan((as_size(token) * as_size(view.shape.query_heads) + as_size(query_head)) * dim, dim);
 }
 
-void observe(Session& session, std::span<const Token> tokens, const std::function<void(const ObservedLayer&)>& look) {
+void observe(Session& session, std::span<const Token> tokens, const std::function<void(const LayerAttention&)>& show) {
   auto& impl = session.impl();
   check_layers(impl.hparams);
   impl.check(tokens);
@@ -63,7 +63,7 @@ void observe(Session& session, std::span<const Token> tokens, const std::functio
   check_memory(plan.bytes().all() + engine::LayerRecord::bytes(impl.hparams, count),
                fmt::format("observing the attention of {} tokens", count));
   const CountingScope counting(impl.account);
-  Showing showing(impl, count, look);
+  Showing showing(impl, count, show);
   engine::PromptReading(impl, std::move(plan), {.text = tokens, .observer = &showing}).run();
 }
 
@@ -73,7 +73,7 @@ std::vector<float> decoded(const cache::Rows& rows) {
   return out;
 }
 
-HeadAttention::HeadAttention(const ObservedLayer& layer, int kv_head)
+HeadAttention::HeadAttention(const LayerAttention& layer, int kv_head)
     : layer_(layer),
       dim_(as_size(layer.view.shape.head_dim)),
       keys_(decoded(layer.view.scratch.keys(kv_head)), layer.view.shape.head_dim),

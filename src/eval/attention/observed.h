@@ -13,12 +13,12 @@
 namespace winnow::eval {
 
 /// One layer after all tokens of a prompt have passed it, with their queries.
-struct ObservedLayer {
-  policy::LayerView view;                            ///< keys and values of all tokens
-  std::span<const float> queries;                    ///< [N][H_q][d], rotated
-  std::span<const float> logsums;                    ///< [N][H_q] logarithm of each query's sum of exp(logit)
-  const attention::Observation* sums = nullptr;      ///< of the attention of all queries
-  const attention::Observation* diagonal = nullptr;  ///< of each query at its own token
+struct LayerAttention {
+  policy::LayerView view;                                 ///< keys and values of all tokens
+  std::span<const float> queries;                         ///< [N][H_q][d], rotated
+  std::span<const float> logsums;                         ///< [N][H_q] logarithm of each query's sum of exp(logit)
+  const attention::ColumnStatistics* sums = nullptr;      ///< of the attention of all queries
+  const attention::ColumnStatistics* diagonal = nullptr;  ///< of each query at its own token
 
   int tokens() const { return view.tokens(); }
   std::span<const float> query(int token, int query_head) const;
@@ -26,12 +26,12 @@ struct ObservedLayer {
 
 /// Reads a prompt with the full cache, and calls `look` for each layer without a window when all tokens have passed it.
 /// Throws InputError if all layers have windows or if layers share keys, and what Session::prefill() throws.
-void observe(Session& session, std::span<const Token> tokens, const std::function<void(const ObservedLayer&)>& look);
+void observe(Session& session, std::span<const Token> tokens, const std::function<void(const LayerAttention&)>& show);
 
 /// Attention of the queries that read one KV head, one row at a time. Products in f32, softmax in double.
 class HeadAttention {
  public:
-  HeadAttention(const ObservedLayer& layer, int kv_head);
+  HeadAttention(const LayerAttention& layer, int kv_head);
 
   /// Attention of a token's query to the tokens up to itself, [token + 1]: a softmax of `gain` times the logits. It
   /// adds up to 1 together with the sink's share. REQUIRES: a query head that reads this KV head.
@@ -41,7 +41,7 @@ class HeadAttention {
   std::span<const float> value(int token) const { return values().subspan(as_size(token) * dim_, dim_); }
 
  private:
-  const ObservedLayer& layer_;
+  const LayerAttention& layer_;
   std::size_t dim_;
   attention::PackedRows keys_;
   std::vector<float> values_;

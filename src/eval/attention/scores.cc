@@ -105,7 +105,7 @@ Scores recent(const HeadAttention& attention, const attention::Shape& shape, int
 }
 
 /// `sums` are by budget.
-void look(const ObservedLayer& layer, std::map<int, ScoreSums>& sums) {
+void add(const LayerAttention& layer, std::map<int, ScoreSums>& sums) {
   const auto& shape = layer.view.shape;
   const int tokens = layer.tokens();
   for (int kv_head = 0; kv_head < shape.kv_heads; ++kv_head) {
@@ -143,7 +143,7 @@ Measure scoring() {
       budgets.push_back(engine::budget_entries(cache.options(), hparams, static_cast<int>(tokens.size())));
     std::map<int, ScoreSums> sums;
     for (const int budget : budgets) sums[budget];
-    observe(session, tokens, [&](const ObservedLayer& layer) { look(layer, sums); });
+    observe(session, tokens, [&](const LayerAttention& layer) { add(layer, sums); });
     std::vector<Record> out;
     for (const int budget : budgets) out.push_back(sums[budget].record());
     return out;

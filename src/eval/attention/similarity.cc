@@ -36,7 +36,7 @@ struct Repetition {
   std::vector<double> keys;
   std::vector<double> values;
 
-  void look(const ObservedLayer& layer) {
+  void add(const LayerAttention& layer) {
     for (int kv_head = 0; kv_head < layer.view.shape.kv_heads; ++kv_head) {
       const HeadAttention attention(layer, kv_head);
       const auto similarity =
@@ -65,7 +65,7 @@ struct Repetition {
 
 }  // namespace
 
-std::vector<float> unrotated_keys(const ObservedLayer& layer, int kv_head) {
+std::vector<float> unrotated_keys(const LayerAttention& layer, int kv_head) {
   const auto& view = layer.view;
   const float magnitude = policy::uneven_magnitude(view.rope, view.shape.head_dim);
   auto out = decoded(view.scratch.keys(kv_head));
@@ -120,7 +120,7 @@ Measure repeating() {
     if (!session.model().impl().weights->hparams().keys_turn())
       throw InputError("keys of this model's architecture cannot be un-rotated: they are normed after RoPE");
     Repetition repetition;
-    observe(session, tokens_of(tokenized), [&](const ObservedLayer& layer) { repetition.look(layer); });
+    observe(session, tokens_of(tokenized), [&](const LayerAttention& layer) { repetition.add(layer); });
     return std::vector(caches.size(), repetition.record());
   };
 }

@@ -19,6 +19,6 @@ struct Similarity {
 Similarity similarity_of(std::span<const float> keys, std::span<const float> values, int dim, double threshold);
 
 /// Keys of a head before RoPE, [N][d], without RoPE's magnitude where it differs between dimensions.
-std::vector<float> unrotated_keys(const ObservedLayer& layer, int kv_head);
+std::vector<float> unrotated_keys(const LayerAttention& layer, int kv_head);
 
 }  // namespace winnow::eval

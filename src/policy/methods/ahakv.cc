@@ -51,9 +51,9 @@ struct Switches {
   int always_kept(int budget) const { return std::min(recent, budget / 2); }
 };
 
-attention::Observe observe(const Switches& s, const LayerPrompt& prompt, int budget) {
+attention::ColumnRequest observe(const Switches& s, const LayerPrompt& prompt, int budget) {
   const int rows = s.all_rows ? prompt.tokens : std::min(std::max(1, s.always_kept(budget)), prompt.tokens);
-  attention::Observe what{{attention::ObservedRows::Kind::last, rows, {}}, attention::Reduction::sum, {}};
+  attention::ColumnRequest what{{attention::QueryRowSet::Kind::last, rows, {}}, attention::Reduction::sum, {}};
   for (int i = prompt.tokens - rows; i < prompt.tokens; ++i)
     what.power.push_back(static_cast<float>(step_gain(s.gain, i + 1, budget, prompt.head_dim)));
   if (std::all_of(what.power.begin(), what.power.end(), [](float g) { return g == 1; })) what.power.clear();
@@ -72,7 +72,7 @@ std::vector<float> value_prior(const cache::Rows& values) {
 }
 
 /// Accumulated attention of all entries, times the value prior.
-Scores accumulated(const LayerView& view, const attention::Observation& attention, bool prior) {
+Scores accumulated(const LayerView& view, const attention::ColumnStatistics& attention, bool prior) {
   Scores scores = reduce_group(attention, view.shape, Reduce::mean);
   if (!prior) return scores;
   for (int head = 0; head < scores.heads(); ++head) {

@@ -75,8 +75,8 @@ std::vector<float> merged_values(const LayerView& view, int head, const std::vec
   return out;
 }
 
-void merge_prompt_values(const LayerView& view, const attention::Observation& attention, const AlwaysKept& always_kept,
-                         cache::KeepPlan& plan, const CamRule& rule) {
+void merge_prompt_values(const LayerView& view, const attention::ColumnStatistics& attention,
+                         const AlwaysKept& always_kept, cache::KeepPlan& plan, const CamRule& rule) {
   const Scores received = reduce_group(attention, view.shape, Reduce::mean);
   for (int head = 0; head < view.shape.kv_heads; ++head) {
     plan.values.push_back(merged_values(view, head, plan.heads[head], received.head(head), always_kept, rule));
@@ -157,7 +157,7 @@ void after_cam_step(const StepView& view, const CamRule& rule) {
   }
 }
 
-void decode_by_merging(Method& method, Seen<attention::Observation> attention, const CamRule& rule) {
+void decode_by_merging(Method& method, ResultPlace<attention::ColumnStatistics> attention, const CamRule& rule) {
   method.lanes.columns = {"attention received"};
   method.lanes.state = {"attention received", [attention](const LayerView& view, const Scores&, const AlwaysKept&) {
                           return std::vector{reduce_group(view[attention], view.shape, Reduce::mean)};

@@ -47,7 +47,7 @@ void standardise(Scores& scores, const AlwaysKept& always_kept) {
 }
 
 /// Attention within tiles, times the value's length.
-Scores attended(const LayerView& view, const attention::Observation& attention, const AlwaysKept& always_kept,
+Scores attended(const LayerView& view, const attention::ColumnStatistics& attention, const AlwaysKept& always_kept,
                 const Pooling& pooling) {
   Scores scores = reduce_group(attention, view.shape, Reduce::mean);
   for (int head = 0; head < scores.heads(); ++head) {
@@ -59,7 +59,7 @@ Scores attended(const LayerView& view, const attention::Observation& attention, 
   return scores;
 }
 
-Scores blended(const LayerView& view, const attention::Observation& attention, const AlwaysKept& always_kept,
+Scores blended(const LayerView& view, const attention::ColumnStatistics& attention, const AlwaysKept& always_kept,
                const CompactorSettings& s) {
   Scores scores = attended(view, attention, always_kept, s.pooling);
   Scores outliers = leverage(view, always_kept, s.sketch);

@@ -37,18 +37,18 @@ struct EmsRule {
   }
 };
 
-using attention::ObservedRows;
+using attention::QueryRowSet;
 
 /// Results for all queries and for the window's.
 struct Attention {
-  Seen<attention::Observation> all;
-  Seen<attention::Observation> window;
+  ResultPlace<attention::ColumnStatistics> all;
+  ResultPlace<attention::ColumnStatistics> window;
 };
 
-attention::Observe global_rows(const EmsRule& rule, const LayerPrompt& prompt, int budget) {
-  ObservedRows global{ObservedRows::Kind::all, 0, {}};
+attention::ColumnRequest global_rows(const EmsRule& rule, const LayerPrompt& prompt, int budget) {
+  QueryRowSet global{QueryRowSet::Kind::all, 0, {}};
   if (rule.halves && budget < prompt.tokens) {
-    global.kind = ObservedRows::Kind::listed;
+    global.kind = QueryRowSet::Kind::listed;
     for (int i = 0; i < prompt.tokens; ++i) {
       if (i < budget / 2 || i >= prompt.tokens - budget / 2) global.list.push_back(i);
     }
@@ -56,21 +56,21 @@ attention::Observe global_rows(const EmsRule& rule, const LayerPrompt& prompt, i
   return {global, attention::Reduction::sum};
 }
 
-attention::Observe window_rows(const EmsRule& rule, const LayerPrompt& prompt, int budget) {
-  return {{ObservedRows::Kind::last, std::min(rule.window.observed(prompt, budget), prompt.tokens), {}}, rule.rows};
+attention::ColumnRequest window_rows(const EmsRule& rule, const LayerPrompt& prompt, int budget) {
+  return {{QueryRowSet::Kind::last, std::min(rule.window.observed(prompt, budget), prompt.tokens), {}}, rule.rows};
 }
 
-Attention observe(const EmsRule& rule, ShownTo shown_to, Observers& observers) {
+Attention observe(const EmsRule& rule, UsedBy used_by, Observers& observers) {
   return {
       observers.add(
           observe_columns(rule.halves ? "sum of the attention of the first and last half-budget of queries"
                                       : "sum of the attention of all queries",
                           [rule](const LayerPrompt& prompt, int budget) { return global_rows(rule, prompt, budget); }),
-          shown_to),
+          used_by),
       observers.add(
           observe_columns("attention of the window's queries",
                           [rule](const LayerPrompt& prompt, int budget) { return window_rows(rule, prompt, budget); }),
-          shown_to)};
+          used_by)};
 }
 
 double sum(std::span<const float> x) { return std::reduce(x.begin(), x.end(), 0.0); }

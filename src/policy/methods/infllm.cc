@@ -132,7 +132,7 @@ Preset infllm() {
             observe_columns(
                 "sum of the attention of the queries within the local window after each key",
                 [](const LayerPrompt&, int budget) {
-                  return attention::Observe{{attention::ObservedRows::Kind::band, Sizes(budget).local - 1, {}}};
+                  return attention::ColumnRequest{{attention::QueryRowSet::Kind::band, Sizes(budget).local - 1, {}}};
                 }),
             {.state = true});
         method.selection.always_kept = {"nothing", [](const LayerPrompt&, int) { return AlwaysKept{}; }};

@@ -16,7 +16,7 @@ namespace winnow::policy::methods {
 namespace {
 
 /// Attention of each query head times the length of its output for the value; the maximum over the group.
-Scores of_outputs(const LayerView& view, const attention::Observation& repeated, const OutputLengths& outputs) {
+Scores of_outputs(const LayerView& view, const attention::ColumnStatistics& repeated, const OutputLengths& outputs) {
   Scores by_head(view.shape.query_heads, view.tokens());
   for (int h = 0; h < by_head.heads(); ++h) {
     const auto attention = repeated.head(h);
@@ -27,7 +27,7 @@ Scores of_outputs(const LayerView& view, const attention::Observation& repeated,
 }
 
 /// Changes the method to KVzip+.
-void count_outputs(Method& method, Seen<attention::Observation> repeated) {
+void count_outputs(Method& method, ResultPlace<attention::ColumnStatistics> repeated) {
   const auto outputs = method.observers.add(observe_output_lengths(), {.ranking = true});
   method.selection.score = {"the largest attention from the repetition, by what it adds to the output",
                             [repeated, outputs](const LayerView& view, const AlwaysKept&) {

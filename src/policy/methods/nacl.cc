@@ -66,7 +66,7 @@ Preset nacl() {
             observe_columns(
                 "sum of the attention of the last hundredth of the queries",
                 [](const LayerPrompt& prompt, int) {
-                  return attention::Observe{{attention::ObservedRows::Kind::last, proxies(prompt.tokens), {}}};
+                  return attention::ColumnRequest{{attention::QueryRowSet::Kind::last, proxies(prompt.tokens), {}}};
                 }),
             {.ranking = true});
         method.selection.always_kept = {"min(256, B / 4) first tokens and the proxies, at most a quarter of the rest",

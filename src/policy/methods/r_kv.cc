@@ -50,7 +50,7 @@ void remove_magnitude(const Rope& rope, int head_dim, std::span<float> keys) {
 }
 
 Scores of_prompt(const LayerView& view, const AlwaysKept& always_kept, const RKvSettings& s,
-                 const attention::Observation& attention) {
+                 const attention::ColumnStatistics& attention) {
   Scores scores = reduce_group(attention, view.shape, Reduce::mean);
   const int dim = view.shape.head_dim;
   for (int head = 0; head < scores.heads(); ++head) {

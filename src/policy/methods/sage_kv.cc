@@ -56,13 +56,13 @@ std::vector<std::int32_t> joined(const Rows& rows, int count, const AlwaysKept& 
   return top(ranked, count, always_kept);
 }
 
-Rows observed_rows(const LayerView& view, const attention::Observation& attention, int head) {
+Rows observed_rows(const LayerView& view, const attention::ColumnStatistics& attention, int head) {
   Rows rows;
   for (int g = 0; g < view.shape.group(); ++g) rows.push_back(attention.head(head * view.shape.group() + g));
   return rows;
 }
 
-std::vector<std::vector<std::int32_t>> select(const LayerView& view, const attention::Observation& attention,
+std::vector<std::vector<std::int32_t>> select(const LayerView& view, const attention::ColumnStatistics& attention,
                                               const Scores& scores, std::span<const int> counts,
                                               const AlwaysKept& always_kept) {
   std::vector<std::vector<std::int32_t>> out;
@@ -116,7 +116,7 @@ struct Refresh {
     for (const auto j : joined(rows, count, terms.always_kept)) lanes.state(head, 0, j) = 1;
   }
 
-  void prepare(const LayerView& view, const attention::Observation& attention, cache::LayerLanes& lanes,
+  void prepare(const LayerView& view, const attention::ColumnStatistics& attention, cache::LayerLanes& lanes,
                const Terms& terms) const {
     if (view.tokens() <= terms.budget) return;
     for (int head = 0; head < view.shape.kv_heads; ++head)
@@ -149,7 +149,7 @@ struct Refresh {
 };
 
 /// Changes the one-shot method to one that keeps everything.
-void add_refresh(Method& method, Seen<attention::Observation> attention, const Refresh& refresh) {
+void add_refresh(Method& method, ResultPlace<attention::ColumnStatistics> attention, const Refresh& refresh) {
   method.selection.fixed = "with refresh nothing is evicted";
   method.schedule = Schedule::keep;
   method.retrieves = true;

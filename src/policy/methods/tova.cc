@@ -11,7 +11,7 @@ namespace winnow::policy::methods {
 namespace {
 
 /// The same score for all heads, so that they keep one set.
-Scores mean_of_layer(const LayerView& view, const attention::Observation& seen) {
+Scores mean_of_layer(const LayerView& view, const attention::ColumnStatistics& seen) {
   Scores out(view.shape.kv_heads, seen.size());
   for (int j = 0; j < seen.size(); ++j) {
     double sum = 0;

@@ -11,12 +11,12 @@ namespace winnow::policy {
 
 namespace {
 
-using attention::ObservedRows;
+using attention::QueryRowSet;
 using attention::Reduction;
 
-class Columns : public ObserverOf<attention::Observation> {
+class Columns : public ObserverOf<attention::ColumnStatistics> {
  public:
-  using Wanted = attention::Observe;
+  using Wanted = attention::ColumnRequest;
 
   Columns(const Wanted& wanted, const ObservedLayer& layer)
       : statistics_(wanted, layer.shape.query_heads, layer.prompt.tokens) {}
@@ -24,35 +24,35 @@ class Columns : public ObserverOf<attention::Observation> {
   static ObserverBytes bytes(const Wanted& /*wanted*/, const ObservedLayer& layer) {
     return {as_size(layer.shape.query_heads) * as_size(layer.prompt.tokens) * sizeof(float), 0};
   }
-  static std::vector<attention::Observe> columns(const Wanted& wanted) { return {wanted}; }
+  static std::vector<attention::ColumnRequest> columns(const Wanted& wanted) { return {wanted}; }
 
-  std::vector<attention::Observation*> columns() override { return {&statistics_}; }
-  const attention::Observation& result() const override { return statistics_; }
+  std::vector<attention::ColumnStatistics*> columns() override { return {&statistics_}; }
+  const attention::ColumnStatistics& result() const override { return statistics_; }
 
  private:
-  attention::Observation statistics_;
+  attention::ColumnStatistics statistics_;
 };
 
 }  // namespace
 
-ObserverPart<attention::Observation> observe_columns(
-    std::string text, std::function<attention::Observe(const LayerPrompt&, int budget)> which) {
+ObserverPart<attention::ColumnStatistics> observe_columns(
+    std::string text, std::function<attention::ColumnRequest(const LayerPrompt&, int budget)> which) {
   return {"observe", std::move(text), [which = std::move(which)](const Asking& asking) {
-            return request<Columns, attention::Observation>(which(asking.prompt, asking.budget));
+            return request<Columns, attention::ColumnStatistics>(which(asking.prompt, asking.budget));
           }};
 }
 
-ObserverPart<attention::Observation> observe_last(int count) {
+ObserverPart<attention::ColumnStatistics> observe_last(int count) {
   return observe_columns(count == 1 ? "attention of the last query"
                                     : "sum of the attention of the last " + std::to_string(count) + " queries",
                          [count](const LayerPrompt&, int) {
-                           return attention::Observe{{ObservedRows::Kind::last, count, {}}, Reduction::sum};
+                           return attention::ColumnRequest{{QueryRowSet::Kind::last, count, {}}, Reduction::sum};
                          });
 }
 
-ObserverPart<attention::Observation> observe_all() {
+ObserverPart<attention::ColumnStatistics> observe_all() {
   return observe_columns("sum of the attention of all queries", [](const LayerPrompt&, int) {
-    return attention::Observe{{ObservedRows::Kind::all, 0, {}}, Reduction::sum};
+    return attention::ColumnRequest{{QueryRowSet::Kind::all, 0, {}}, Reduction::sum};
   });
 }
 

@@ -9,7 +9,7 @@
 namespace winnow::policy {
 
 /// Statistics of the attention that each key receives from some queries.
-ObserverPart<attention::Observation> observe_columns(
-    std::string text, std::function<attention::Observe(const LayerPrompt&, int budget)> which);
+ObserverPart<attention::ColumnStatistics> observe_columns(
+    std::string text, std::function<attention::ColumnRequest(const LayerPrompt&, int budget)> which);
 
 }  // namespace winnow::policy

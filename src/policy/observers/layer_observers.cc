@@ -15,9 +15,9 @@ std::vector<ObserverRequestPtr> requests_of(const Method& method, const Asking& 
   const bool fills = !evicts || reading != Reading::ranking;
   std::vector<ObserverRequestPtr> out;
   for (const auto& part : method.observers.parts()) {
-    const auto& to = part.shown_to;
-    const bool is_shown = (to.ranking && ranks) || (to.keeping && keeps) || (to.state && fills);
-    out.push_back(is_shown ? part.ask(asking) : nullptr);
+    const auto& by = part.used_by;
+    const bool is_used = (by.ranking && ranks) || (by.keeping && keeps) || (by.state && fills);
+    out.push_back(is_used ? part.ask(asking) : nullptr);
   }
   return out;
 }
@@ -61,10 +61,10 @@ Observer* LayerObservers::of_replay(const ObserverRequest& request) const {
   return observers_[as_size(found - all.begin())].get();
 }
 
-Shown LayerObservers::shown_to(std::size_t method) const {
+ObserverResults LayerObservers::results_for(std::size_t method) const {
   std::vector<const Observer*> out;
   for (const auto place : requests_.of_method(method)) out.push_back(place ? observers_[*place].get() : nullptr);
-  return Shown(std::move(out));
+  return ObserverResults(std::move(out));
 }
 
 }  // namespace winnow::policy

@@ -50,7 +50,7 @@ class LayerObservers {
   void add_to(std::vector<Observer*>& out) const;
   /// The observer of the replay that an equal request needs. REQUIRES: a method has made that request.
   Observer* of_replay(const ObserverRequest& request) const;
-  Shown shown_to(std::size_t method) const;
+  ObserverResults results_for(std::size_t method) const;
 
  private:
   const LayerRequests& requests_;

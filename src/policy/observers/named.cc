@@ -21,7 +21,7 @@ namespace winnow::policy {
 
 namespace {
 
-using attention::ObservedRows;
+using attention::QueryRowSet;
 
 /// Collects rows of f32 or double into one array.
 class ArrayOfRows {
@@ -30,7 +30,7 @@ class ArrayOfRows {
   void add(const Row& row) {
     numbers_.insert(numbers_.end(), row.begin(), row.end());
   }
-  SeenArray finish(std::string name, std::vector<std::size_t> shape) {
+  ResultArray finish(std::string name, std::vector<std::size_t> shape) {
     return {std::move(name), std::move(shape), std::move(numbers_)};
   }
 
@@ -38,19 +38,19 @@ class ArrayOfRows {
   std::vector<float> numbers_;
 };
 
-SeenArray array_of(const Scores& scores, std::string name) {
+ResultArray array_of(const Scores& scores, std::string name) {
   ArrayOfRows out;
   for (int head = 0; head < scores.heads(); ++head) out.add(scores.head(head));
   return out.finish(std::move(name), {as_size(scores.heads()), as_size(scores.size())});
 }
 
-std::vector<SeenArray> of_columns(const LayerView& /*view*/, const attention::Observation& seen) {
+std::vector<ResultArray> of_columns(const LayerView& /*view*/, const attention::ColumnStatistics& seen) {
   ArrayOfRows out;
   for (int head = 0; head < seen.query_heads(); ++head) out.add(seen.head(head));
   return {out.finish("", {as_size(seen.query_heads()), as_size(seen.size())})};
 }
 
-std::vector<SeenArray> of_moments(const LayerView& view, const attention::QueryMoments& seen) {
+std::vector<ResultArray> of_moments(const LayerView& view, const attention::QueryMoments& seen) {
   const auto heads = as_size(view.shape.query_heads);
   const auto dim = as_size(view.shape.head_dim);
   ArrayOfRows mean;
@@ -62,7 +62,7 @@ std::vector<SeenArray> of_moments(const LayerView& view, const attention::QueryM
   return {mean.finish("mean", {heads, dim}), covariance.finish("covariance", {heads, dim, dim})};
 }
 
-std::vector<SeenArray> of_rows(const LayerView& view, const attention::QueryRows& seen) {
+std::vector<ResultArray> of_rows(const LayerView& view, const attention::QueryRows& seen) {
   const std::vector<std::size_t> shape{as_size(seen.size()), as_size(view.shape.query_heads),
                                        as_size(view.shape.head_dim)};
   ArrayOfRows queries;
@@ -76,53 +76,53 @@ std::vector<SeenArray> of_rows(const LayerView& view, const attention::QueryRows
   return {queries.finish("queries", shape), outputs.finish("outputs", shape)};
 }
 
-std::vector<SeenArray> of_lengths(const LayerView& /*view*/, const OutputLengths& seen) {
+std::vector<ResultArray> of_lengths(const LayerView& /*view*/, const OutputLengths& seen) {
   return {array_of(seen.absolute, "absolute"), array_of(seen.euclidean, "euclidean")};
 }
 
-std::vector<SeenArray> of_predictions(const LayerView& /*view*/, const Scores& seen) { return {array_of(seen, "")}; }
+std::vector<ResultArray> of_predictions(const LayerView& /*view*/, const Scores& seen) { return {array_of(seen, "")}; }
 
 template <class Result>
-SeenArrays shown(Method& method, ObserverPart<Result> part,
-                 std::vector<SeenArray> (*arrays)(const LayerView&, const Result&)) {
+ResultArrays shown(Method& method, ObserverPart<Result> part,
+                   std::vector<ResultArray> (*arrays)(const LayerView&, const Result&)) {
   const auto seen = method.observers.add(std::move(part), {.ranking = true});
   return [seen, arrays](const LayerView& view) { return arrays(view, view[seen]); };
 }
 
-SeenArrays add_attention(Method& method, const Options& options) {
+ResultArrays add_attention(Method& method, const Options& options) {
   const int last = options.integer("last");
   return shown(method, last == 0 ? observe_all() : observe_last(last), of_columns);
 }
 
-SeenArrays add_tiles(Method& method, const Options& options) {
+ResultArrays add_tiles(Method& method, const Options& options) {
   return shown(method, observe_tiles({options.integer("length"), options.integer("before"), options.integer("after")}),
                of_columns);
 }
 
-SeenArrays add_rows(Method& method, const Options& options) {
+ResultArrays add_rows(Method& method, const Options& options) {
   const int last = options.integer("last");
   return shown(method,
                observe_rows(fmt::format("the last {} queries", last),
                             [last](const LayerPrompt&) {
-                              return ObservedRows{ObservedRows::Kind::last, last, {}};
+                              return QueryRowSet{QueryRowSet::Kind::last, last, {}};
                             }),
                of_rows);
 }
 
-SeenArrays add_moments(Method& method, const Options& options) {
+ResultArrays add_moments(Method& method, const Options& options) {
   return shown(method, observe_moments(options.integer("first")), of_moments);
 }
 
-SeenArrays add_lengths(Method& method, const Options& /*options*/) {
+ResultArrays add_lengths(Method& method, const Options& /*options*/) {
   return shown(method, observe_output_lengths(), of_lengths);
 }
 
-SeenArrays add_predictions(Method& method, const Options& /*options*/) {
+ResultArrays add_predictions(Method& method, const Options& /*options*/) {
   method.calibration = predicted_scores();
   return shown(method, observe_predictions(), of_predictions);
 }
 
-SeenArrays add_replay(Method& method, const Options& options) {
+ResultArrays add_replay(Method& method, const Options& options) {
   const int last = options.integer("last");
   const auto reduction = options.text("rows") == "sum" ? attention::Reduction::sum : attention::Reduction::max;
   return shown(method,

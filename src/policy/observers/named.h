@@ -14,18 +14,18 @@
 namespace winnow::policy {
 
 /// An array that an observer returns for a layer, row by row.
-struct SeenArray {
+struct ResultArray {
   std::string name;  ///< among the arrays of its observer; empty if it is the only one
   std::vector<std::size_t> shape;
   std::vector<float> numbers;
 };
-using SeenArrays = std::function<std::vector<SeenArray>(const LayerView&)>;
+using ResultArrays = std::function<std::vector<ResultArray>(const LayerView&)>;
 
 struct NamedObserver {
   std::string name;
   std::vector<Option> options;
   /// Adds the observer for a method's ranking parts.
-  std::function<SeenArrays(Method&, const Options&)> add;
+  std::function<ResultArrays(Method&, const Options&)> add;
 };
 
 /// All named observers.
@@ -34,7 +34,7 @@ const std::vector<NamedObserver>& named_observers();
 /// Name of an added observer, and its arrays.
 struct AddedObserver {
   std::string name;
-  SeenArrays arrays;
+  ResultArrays arrays;
 };
 /// Adds the observer of a spec such as `query_moments:first=4`. Throws UsageError for an invalid one.
 AddedObserver add_named(Method& method, std::string_view spec);

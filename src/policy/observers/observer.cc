@@ -19,10 +19,10 @@ bool Observers::has(std::string_view kind) const {
   return std::ranges::any_of(parts_, [&](const Part& part) { return part.kind == kind; });
 }
 
-const Observer& Shown::at(std::size_t place) const {
-  if (place < observers_.size() && observers_[place] != nullptr) return *observers_[place];
+const Observer& ObserverResults::at(std::size_t index) const {
+  if (index < observers_.size() && observers_[index] != nullptr) return *observers_[index];
   throw std::logic_error(fmt::format(
-      "a part of the method looks at observer {} of {}, which the method shows to others", place, observers_.size()));
+      "a part of the method looks at observer {} of {}, which the method shows to others", index, observers_.size()));
 }
 
 }  // namespace winnow::policy

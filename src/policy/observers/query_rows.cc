@@ -13,7 +13,7 @@ namespace {
 
 class Rows : public ObserverOf<attention::QueryRows> {
  public:
-  using Wanted = attention::ObservedRows;
+  using Wanted = attention::QueryRowSet;
 
   Rows(const Wanted& wanted, const ObservedLayer& layer)
       : rows_(wanted, layer.prompt.tokens, layer.shape.query_heads, layer.shape.head_dim),
@@ -41,9 +41,9 @@ class Rows : public ObserverOf<attention::QueryRows> {
 }  // namespace
 
 ObserverPart<attention::QueryRows> observe_rows(std::string text,
-                                                std::function<attention::ObservedRows(const LayerPrompt&)> which) {
+                                                std::function<attention::QueryRowSet(const LayerPrompt&)> which) {
   return {kQueryRows, std::move(text), [which = std::move(which)](const Asking& asking) {
-            const attention::ObservedRows none{attention::ObservedRows::Kind::listed, 0, {}};
+            const attention::QueryRowSet none{attention::QueryRowSet::Kind::listed, 0, {}};
             return request<Rows, attention::QueryRows>(asking.past > 0 ? none : which(asking.prompt));
           }};
 }

@@ -13,6 +13,6 @@ inline constexpr const char* kQueryRows = "query rows";
 /// Some queries of a prompt with their attention outputs. Empty for a prompt that follows others: its queries have read
 /// more than its own keys.
 ObserverPart<attention::QueryRows> observe_rows(std::string text,
-                                                std::function<attention::ObservedRows(const LayerPrompt&)> which);
+                                                std::function<attention::QueryRowSet(const LayerPrompt&)> which);
 
 }  // namespace winnow::policy

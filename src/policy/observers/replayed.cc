@@ -10,7 +10,7 @@ namespace winnow::policy {
 
 namespace {
 
-class Replayed : public ObserverOf<attention::Observation> {
+class Replayed : public ObserverOf<attention::ColumnStatistics> {
  public:
   struct Wanted {
     Replay replay;
@@ -24,16 +24,16 @@ class Replayed : public ObserverOf<attention::Observation> {
   static ObserverBytes bytes(const Wanted& wanted, const ObservedLayer& layer) {
     return {as_size(query_heads(wanted, layer)) * as_size(layer.prompt.tokens) * sizeof(float), 0};
   }
-  static std::vector<attention::Observe> columns(const Wanted& wanted) {
-    return wanted.replay.passages.empty() ? std::vector<attention::Observe>() : std::vector{observed(wanted)};
+  static std::vector<attention::ColumnRequest> columns(const Wanted& wanted) {
+    return wanted.replay.passages.empty() ? std::vector<attention::ColumnRequest>() : std::vector{observed(wanted)};
   }
 
-  std::vector<attention::Observation*> columns() override { return {&columns_}; }
-  const attention::Observation& result() const override { return columns_; }
+  std::vector<attention::ColumnStatistics*> columns() override { return {&columns_}; }
+  const attention::ColumnStatistics& result() const override { return columns_; }
 
  private:
-  static attention::Observe observed(const Wanted& wanted) {
-    attention::Observe all{{attention::ObservedRows::Kind::all, 0, {}}, wanted.replay.reduction};
+  static attention::ColumnRequest observed(const Wanted& wanted) {
+    attention::ColumnRequest all{{attention::QueryRowSet::Kind::all, 0, {}}, wanted.replay.reduction};
     all.scale = wanted.replay.scale;
     return all;
   }
@@ -41,7 +41,7 @@ class Replayed : public ObserverOf<attention::Observation> {
     return wanted.replay.passages.empty() ? 0 : layer.shape.query_heads;
   }
 
-  attention::Observation columns_;
+  attention::ColumnStatistics columns_;
 };
 
 class ReplayRequest : public Request<Replayed> {
@@ -53,12 +53,12 @@ class ReplayRequest : public Request<Replayed> {
 
 }  // namespace
 
-ObserverPart<attention::Observation> observe_replay(std::string text,
-                                                    std::function<Replay(const LayerPrompt&, int budget)> which) {
+ObserverPart<attention::ColumnStatistics> observe_replay(std::string text,
+                                                         std::function<Replay(const LayerPrompt&, int budget)> which) {
   return {kReplay, std::move(text), [which = std::move(which)](const Asking& asking) {
             Replayed::Wanted wanted{which(asking.first_layer, asking.budget), {}};
             if (wanted.replay.has_draft()) wanted.draft.assign(asking.draft.begin(), asking.draft.end());
-            return RequestOf<attention::Observation>(std::make_shared<const ReplayRequest>(std::move(wanted)));
+            return RequestOf<attention::ColumnStatistics>(std::make_shared<const ReplayRequest>(std::move(wanted)));
           }};
 }
 

@@ -27,7 +27,7 @@ class Request : public ObserverRequest {
   std::unique_ptr<Observer> observer(const ObservedLayer& layer) const override {
     return std::make_unique<T>(wanted_, layer);
   }
-  std::vector<attention::Observe> columns() const override {
+  std::vector<attention::ColumnRequest> columns() const override {
     if constexpr (requires { T::columns(wanted_); }) {
       return T::columns(wanted_);
     } else {

@@ -9,7 +9,7 @@ namespace winnow::policy {
 
 namespace {
 
-class TileColumns : public ObserverOf<attention::Observation> {
+class TileColumns : public ObserverOf<attention::ColumnStatistics> {
  public:
   using Wanted = attention::Tiles;
 
@@ -27,19 +27,19 @@ class TileColumns : public ObserverOf<attention::Observation> {
   void see_rows(const LayerRows& rows, Worker worker) override {
     tiles_.add(rows.queries, rows.scratch, rows.first, rows.count, worker);
   }
-  const attention::Observation& result() const override { return sums_; }
+  const attention::ColumnStatistics& result() const override { return sums_; }
 
  private:
-  attention::Observation sums_;
+  attention::ColumnStatistics sums_;
   attention::TileAttention tiles_;
 };
 
 }  // namespace
 
-ObserverPart<attention::Observation> observe_tiles(const attention::Tiles& tiles) {
+ObserverPart<attention::ColumnStatistics> observe_tiles(const attention::Tiles& tiles) {
   return {"observe",
           "sum of the attention of all queries to the " + std::to_string(tiles.length) + " tokens of their tile",
-          [tiles](const Asking&) { return request<TileColumns, attention::Observation>(tiles); }};
+          [tiles](const Asking&) { return request<TileColumns, attention::ColumnStatistics>(tiles); }};
 }
 
 }  // namespace winnow::policy

@@ -6,6 +6,6 @@
 namespace winnow::policy {
 
 /// Sums of attention within tiles.
-ObserverPart<attention::Observation> observe_tiles(const attention::Tiles& tiles);
+ObserverPart<attention::ColumnStatistics> observe_tiles(const attention::Tiles& tiles);
 
 }  // namespace winnow::policy

@@ -200,7 +200,7 @@ TEST(AhaKv, the_gain_sharpens_and_the_literal_algorithms_flattens) {
     const Spec parsed = Spec::parse(spec);
     const auto& method = parsed.method();
     layer.look(method, 40, 0, 1, [&](const policy::LayerView& view) {
-      const auto seen = view[policy::Seen<attention::Observation>{0}].head(0);
+      const auto seen = view[policy::ResultPlace<attention::ColumnStatistics>{0}].head(0);
       out.assign(seen.begin(), seen.begin() + 2);
     });
     return out[0] / out[1];

@@ -243,7 +243,7 @@ cache::KeepPlan refitted(const FakeLayer& layer, const Spec& spec, const attenti
   auto plan = layer.plan("knorm", 30);
   const Recorded recorded(rows);
   layer.look(spec.method(), 30, 0, 2, [&](policy::LayerView view) {
-    view.shown = policy::Shown({&recorded});
+    view.results = policy::ObserverResults({&recorded});
     spec.method().lanes.merge.call(view, policy::Scores(1, kTokens), {}, plan);
   });
   return plan;
@@ -252,14 +252,14 @@ cache::KeepPlan refitted(const FakeLayer& layer, const Spec& spec, const attenti
 /// Of a turn no queries are recorded.
 TEST(Refit, leaves_values_alone_without_queries) {
   const FakeLayer layer(1, 2, kTokens, random_attention(9));
-  const attention::QueryRows none({attention::ObservedRows::Kind::listed, 0, {}}, kTokens, 2, FakeLayer::kDim);
+  const attention::QueryRows none({attention::QueryRowSet::Kind::listed, 0, {}}, kTokens, 2, FakeLayer::kDim);
   EXPECT_TRUE(refitted(layer, Spec::parse("refit(knorm)"), none).values.empty());
 }
 
 TEST(Refit, keeps_values_where_queries_are_no_numbers) {
   const FakeLayer layer(1, 2, kTokens, random_attention(9));
   const auto spec = Spec::parse("refit(knorm):rows=2");
-  attention::QueryRows rows({attention::ObservedRows::Kind::last, 2, {}}, kTokens, 2, FakeLayer::kDim);
+  attention::QueryRows rows({attention::QueryRowSet::Kind::last, 2, {}}, kTokens, 2, FakeLayer::kDim);
   rows.begin_layer();
   const std::vector<float> none(2 * FakeLayer::kDim, std::nanf(""));
   rows.store(kTokens - 1, none.data(), none.data());

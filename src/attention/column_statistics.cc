@@ -7,7 +7,7 @@
 
 namespace winnow::attention {
 
-bool ObservedRows::contains(int i, int n) const {
+bool QueryRowSet::contains(int i, int n) const {
   switch (kind) {
     case Kind::last:
       return i >= n - count;
@@ -20,12 +20,12 @@ bool ObservedRows::contains(int i, int n) const {
   return false;
 }
 
-Observation::Observation(Observe what, int query_heads, int n)
-    : what_(std::move(what)), query_heads_(query_heads), n_(n), values_(as_size(query_heads) * as_size(n)) {}
+ColumnStatistics::ColumnStatistics(ColumnRequest request, int query_heads, int n)
+    : request_(std::move(request)), query_heads_(query_heads), n_(n), values_(as_size(query_heads) * as_size(n)) {}
 
 namespace {
 
-std::vector<std::int32_t> rows_of(const ObservedRows& which, int n) {
+std::vector<std::int32_t> rows_of(const QueryRowSet& which, int n) {
   std::vector<std::int32_t> out;
   for (int i = 0; i < n; ++i) {
     if (which.contains(i, n)) out.push_back(i);
@@ -35,7 +35,7 @@ std::vector<std::int32_t> rows_of(const ObservedRows& which, int n) {
 
 }  // namespace
 
-QueryRows::QueryRows(ObservedRows which, int n, int query_heads, int head_dim)
+QueryRows::QueryRows(QueryRowSet which, int n, int query_heads, int head_dim)
     : which_(std::move(which)),
       dim_(as_size(head_dim)),
       width_(as_size(query_heads) * dim_),
@@ -54,7 +54,7 @@ void QueryRows::store(int i, const float* queries, const float* outputs) {
   std::copy_n(outputs, width_, outputs_.end() - from_end);
 }
 
-std::size_t QueryRows::bytes(const ObservedRows& which, int n, int query_heads, int head_dim, int layers) {
+std::size_t QueryRows::bytes(const QueryRowSet& which, int n, int query_heads, int head_dim, int layers) {
   return 2 * as_size(layers) * rows_of(which, n).size() * as_size(query_heads) * as_size(head_dim) * sizeof(float);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "attention/cpu/observe.h"
+#include "attention/cpu/record.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -25,17 +25,17 @@ struct Stripe {
 /// Number of first tokens of the block that see `key` under a band of `width`; from some key on all do.
 int tokens_within(const Block& b, int key, int width) { return std::clamp(key + width - b.first_key + 1, 0, b.tokens); }
 
-void observe_stripe(const Block& b, const Observe& what, const Stripe& s, const float* weight) {
-  const bool band = what.rows.kind == ObservedRows::Kind::band;
+void record_stripe(const Block& b, const ColumnRequest& request, const Stripe& s, const float* weight) {
+  const bool band = request.rows.kind == QueryRowSet::Kind::band;
   Columns c;
   c.p = s.p;
   c.first_query = s.first_query;
   c.weight = weight;
   for (int key = s.begin; key < s.end; key += c.keys) {
-    c.queries = band ? tokens_within(b, key, what.rows.count) : b.tokens;
+    c.queries = band ? tokens_within(b, key, request.rows.count) : b.tokens;
     c.keys = c.queries < b.tokens ? 1 : s.end - key;
     c.first_key = key - s.first_of_tile;
-    if (what.reduction == Reduction::sum) {
+    if (request.reduction == Reduction::sum) {
       add_to_sums(c, s.out + (key - s.begin));
     } else {
       raise_maxima(c, s.out + (key - s.begin));
@@ -44,9 +44,9 @@ void observe_stripe(const Block& b, const Observe& what, const Stripe& s, const 
 }
 
 /// Observes the rows of a block, each with its own power.
-void observe_powers(const Block& block, const Observation& observation, const Record& record) {
-  const auto& power = observation.what().power;
-  const int first_row = observation.size() - static_cast<int>(power.size());
+void record_powers(const Block& block, const ColumnStatistics& statistics, const Record& record) {
+  const auto& power = statistics.request().power;
+  const int first_row = statistics.size() - static_cast<int>(power.size());
   const int first_token = std::max(0, first_row - block.first_key);
   Powers p;
   p.block = &block;
@@ -59,20 +59,21 @@ void observe_powers(const Block& block, const Observation& observation, const Re
 
 }  // namespace
 
-void observe(const Block& block, const Observation& observation, float* mask, float* weight, const Record& record) {
-  const Observe& what = observation.what();
-  if (!what.power.empty()) return observe_powers(block, observation, record);
-  const bool scaled = what.scale != RowScale::one;
+void record_columns(const Block& block, const ColumnStatistics& statistics, float* mask, float* weight,
+                    const Record& record) {
+  const ColumnRequest& request = statistics.request();
+  if (!request.power.empty()) return record_powers(block, statistics, record);
+  const bool scaled = request.scale != RowScale::one;
   for (int t = 0; t < block.tokens; ++t) {
     const int row = block.first_key + t;
-    mask[t] = what.rows.contains(row, observation.size()) ? what.weight_of(row, observation.size()) : 0.0F;
+    mask[t] = request.rows.contains(row, statistics.size()) ? request.weight_of(row, statistics.size()) : 0.0F;
     if (scaled) mask[t] *= block.row_scales[t];
   }
   // Keys before this one are too far from all rows of the block.
-  const int nearest = what.rows.kind == ObservedRows::Kind::band ? block.first_key - what.rows.count : 0;
+  const int nearest = request.rows.kind == QueryRowSet::Kind::band ? block.first_key - request.rows.count : 0;
   const int first = std::max(record.keys.begin, nearest);
   const int last = std::min(record.keys.end, block.visible_keys());
-  const bool is_plain_sum = what.reduction == Reduction::sum && what.rows.kind != ObservedRows::Kind::band;
+  const bool is_plain_sum = request.reduction == Reduction::sum && request.rows.kind != QueryRowSet::Kind::band;
   if (is_plain_sum && block.compute_type == ComputeType::bf16) return add_sums_bf16(block, mask, {first, last}, record);
   const int keys = tile_keys(block.compute_type);
   for (int tile = first / keys; tile * keys < last; ++tile) {
@@ -82,8 +83,8 @@ void observe(const Block& block, const Observation& observation, float* mask, fl
       const int first_query = head * block.tokens;
       const float* const from = block.weight_of(tile) + first_query;
       for (int t = 0; t < block.tokens; ++t) weight[t] = mask[t] * from[t];
-      observe_stripe(block, what, {begin, end, tile * keys, first_query, block.tile_of(tile), record.at(head, begin)},
-                     weight);
+      record_stripe(block, request, {begin, end, tile * keys, first_query, block.tile_of(tile), record.at(head, begin)},
+                    weight);
     }
   }
 }

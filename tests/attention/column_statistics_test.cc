@@ -6,9 +6,9 @@
 namespace winnow::attention {
 namespace {
 
-using Kind = ObservedRows::Kind;
+using Kind = QueryRowSet::Kind;
 
-const std::vector<ObservedRows> kRows = {
+const std::vector<QueryRowSet> kRows = {
     {Kind::last, 1, {}},
     {Kind::last, 32, {}},
     {Kind::last, 1000, {}},
@@ -20,7 +20,7 @@ const std::vector<ObservedRows> kRows = {
 };
 
 /// Whether row i, by the words of attention.h, is observed at key j.
-bool observed(const ObservedRows& rows, int i, int j, int n) {
+bool observed(const QueryRowSet& rows, int i, int j, int n) {
   switch (rows.kind) {
     case Kind::last:
       return n - i <= rows.count;
@@ -40,7 +40,7 @@ struct Columns {
   std::vector<double> error;
 };
 
-Columns expected(const Observe& what, const std::vector<reference::Result>& matrix) {
+Columns expected(const ColumnRequest& what, const std::vector<reference::Result>& matrix) {
   const int n = static_cast<int>(matrix.size());
   Columns c{std::vector<double>(z(n), 0), std::vector<double>(z(n), 0)};
   for (int i = 0; i < n; ++i) {
@@ -63,24 +63,24 @@ Columns expected(const Observe& what, const std::vector<reference::Result>& matr
 }
 
 /// Everything that can be asked of one prompt, from one pass.
-std::vector<Observation> all_observations(const Prompt& prompt) {
-  std::vector<Observation> out;
+std::vector<ColumnStatistics> all_columns(const Prompt& prompt) {
+  std::vector<ColumnStatistics> out;
   for (const auto& rows : kRows) {
     for (const Reduction reduction : {Reduction::sum, Reduction::max}) {
-      out.emplace_back(Observe{rows, reduction}, prompt.shape.query_heads, prompt.n);
+      out.emplace_back(ColumnRequest{rows, reduction}, prompt.shape.query_heads, prompt.n);
     }
   }
   for (const Reduction reduction : {Reduction::sum, Reduction::max}) {
-    Observe what{{Kind::last, 50, {}}, reduction, {}, {}};
+    ColumnRequest what{{Kind::last, 50, {}}, reduction, {}, {}};
     for (int i = 0; i < 50; ++i) what.weight.push_back(0.3F + 0.17F * static_cast<float>(i % 7));
     out.emplace_back(std::move(what), prompt.shape.query_heads, prompt.n);
   }
   return out;
 }
 
-std::vector<Observation*> pointers(std::vector<Observation>& observations) {
-  std::vector<Observation*> out;
-  for (auto& o : observations) out.push_back(&o);
+std::vector<ColumnStatistics*> pointers(std::vector<ColumnStatistics>& columns) {
+  std::vector<ColumnStatistics*> out;
+  for (auto& o : columns) out.push_back(&o);
   return out;
 }
 
@@ -103,18 +103,17 @@ void check_every_kind_and_reduction(const Caps& caps) {
       std::vector<std::vector<Columns>> wanted;
       for (const auto& matrix : matrices(prompt)) {
         auto& of_head = wanted.emplace_back();
-        for (const auto& observation : all_observations(prompt))
-          of_head.push_back(expected(observation.what(), matrix));
+        for (const auto& statistics : all_columns(prompt)) of_head.push_back(expected(statistics.request(), matrix));
       }
       on_every_target([&] {
         for (const int chunk : {1, 7, 100, 512}) {
-          auto observations = all_observations(prompt);
-          prompt.prefill(0, chunk, 1, pointers(observations));
-          for (std::size_t i = 0; i < observations.size(); ++i) {
+          auto columns = all_columns(prompt);
+          prompt.prefill(0, chunk, 1, pointers(columns));
+          for (std::size_t i = 0; i < columns.size(); ++i) {
             for (int h = 0; h < prompt.shape.query_heads; ++h) {
               const auto& want = wanted[z(h)][i];
-              expect_close(observations[i].head(h), want.value, want.error,
-                           "observation " + std::to_string(i) + ", head " + std::to_string(h) + ", chunks of " +
+              expect_close(columns[i].head(h), want.value, want.error,
+                           "statistics " + std::to_string(i) + ", head " + std::to_string(h) + ", chunks of " +
                                std::to_string(chunk));
               if (testing::Test::HasFatalFailure()) return;
             }
@@ -126,11 +125,11 @@ void check_every_kind_and_reduction(const Caps& caps) {
   }
 }
 
-TEST(Observation, every_kind_and_reduction_agrees_with_double_precision) {
+TEST(ColumnStatistics, every_kind_and_reduction_agrees_with_double_precision) {
   check_every_kind_and_reduction({0, kNoSinks});
 }
 
-TEST(Observation, with_soft_caps_and_sinks_it_is_of_what_attention_is) {
+TEST(ColumnStatistics, with_soft_caps_and_sinks_it_is_of_what_attention_is) {
   for (const auto& caps : kCaps) {
     SCOPED_TRACE(testing::Message() << "cap " << caps.cap << ", sinks around " << caps.sink);
     check_every_kind_and_reduction(caps);
@@ -175,8 +174,8 @@ Columns expected_powers(const std::vector<float>& power, const std::vector<refer
 }
 
 /// The powers of the last `rows` rows; some are 0.
-Observe multiplied(int rows) {
-  Observe what{{Kind::last, rows, {}}, Reduction::sum, {}};
+ColumnRequest multiplied(int rows) {
+  ColumnRequest what{{Kind::last, rows, {}}, Reduction::sum, {}};
   for (int r = 0; r < rows; ++r) what.power.push_back(r % 5 == 4 ? 0.0F : 0.5F + 0.4F * static_cast<float>(r % 5));
   return what;
 }
@@ -187,7 +186,7 @@ void check_multiplied_logits(Prompt& prompt, const std::vector<std::vector<refer
   for (const auto& of_head : matrix) wanted.push_back(expected_powers(what.power, of_head));
   on_every_target([&] {
     for (const int chunk : {7, 100, 512}) {
-      std::vector<Observation> o;
+      std::vector<ColumnStatistics> o;
       o.emplace_back(what, prompt.shape.query_heads, prompt.n);
       prompt.prefill(0, chunk, 2, pointers(o));
       for (int h = 0; h < prompt.shape.query_heads; ++h) {
@@ -215,9 +214,11 @@ void check_multiplied_logits(const Caps& caps) {
   }
 }
 
-TEST(Observation, softmax_of_multiplied_logits_agrees_with_double_precision) { check_multiplied_logits({0, kNoSinks}); }
+TEST(ColumnStatistics, softmax_of_multiplied_logits_agrees_with_double_precision) {
+  check_multiplied_logits({0, kNoSinks});
+}
 
-TEST(Observation, softmax_of_multiplied_logits_has_the_sink_multiplied_too) {
+TEST(ColumnStatistics, softmax_of_multiplied_logits_has_the_sink_multiplied_too) {
   for (const auto& caps : kCaps) {
     SCOPED_TRACE(testing::Message() << "cap " << caps.cap << ", sinks around " << caps.sink);
     check_multiplied_logits(caps);
@@ -225,19 +226,19 @@ TEST(Observation, softmax_of_multiplied_logits_has_the_sink_multiplied_too) {
 }
 
 /// A prompt that comes after others: probabilities are those of all that a row sees, recorded are the prompt's keys.
-TEST(Observation, after_other_tokens_is_of_the_prompt_s_own_keys) {
+TEST(ColumnStatistics, after_other_tokens_is_of_the_prompt_s_own_keys) {
   Prompt prompt(shape_of(2, 3, 64), 300, ElementType::f16);
   const auto sinks = set_caps({0, 3}, prompt.shape);
   on_every_kernel([&](ComputeType compute_type) {
     prompt.compute_type = compute_type;
     Later later(prompt, 140, {140, 70});
     Prompt own(prompt.shape, later.n(), ElementType::f16);  // for what is observed
-    auto observations = all_observations(own);
-    Observe powers{{Kind::last, 40, {}}, Reduction::sum, std::vector<float>(40, 1.7F)};
-    observations.emplace_back(powers, prompt.shape.query_heads, later.n());
+    auto columns = all_columns(own);
+    ColumnRequest powers{{Kind::last, 40, {}}, Reduction::sum, std::vector<float>(40, 1.7F)};
+    columns.emplace_back(powers, prompt.shape.query_heads, later.n());
     for (const int chunk : {7, 512}) {
-      for (auto& o : observations) o.begin_layer(prompt.shape.query_heads);
-      later.prefill(chunk, 2, pointers(observations));
+      for (auto& o : columns) o.begin_layer(prompt.shape.query_heads);
+      later.prefill(chunk, 2, pointers(columns));
       for (int h = 0; h < prompt.shape.query_heads; ++h) {
         const auto past = later.kept[z(h / 3)];
         std::vector<reference::Result> rows;
@@ -247,11 +248,11 @@ TEST(Observation, after_other_tokens_is_of_the_prompt_s_own_keys) {
           row.weight.erase(row.weight.begin(), row.weight.begin() + past);
           row.weight_error.erase(row.weight_error.begin(), row.weight_error.begin() + past);
         }
-        for (std::size_t i = 0; i + 1 < observations.size(); ++i) {
-          const auto want = expected(observations[i].what(), rows);
-          expect_close(observations[i].head(h), want.value, want.error, "observation " + std::to_string(i));
+        for (std::size_t i = 0; i + 1 < columns.size(); ++i) {
+          const auto want = expected(columns[i].request(), rows);
+          expect_close(columns[i].head(h), want.value, want.error, "statistics " + std::to_string(i));
         }
-        expect_close(observations.back().head(h), std::span(raised.value).subspan(z(past), z(later.n())),
+        expect_close(columns.back().head(h), std::span(raised.value).subspan(z(past), z(later.n())),
                      std::span(raised.error).subspan(z(past), z(later.n())), "powers, head " + std::to_string(h));
         if (testing::Test::HasFatalFailure()) return;
       }
@@ -259,14 +260,14 @@ TEST(Observation, after_other_tokens_is_of_the_prompt_s_own_keys) {
   });
 }
 
-TEST(Observation, threads_do_not_change_a_bit) {
+TEST(ColumnStatistics, threads_do_not_change_a_bit) {
   Prompt prompt(shape_of(3, 3, 64), 600, ElementType::f16);
   on_every_kernel([&](ComputeType compute_type) {
     prompt.compute_type = compute_type;
-    auto one = all_observations(prompt);
+    auto one = all_columns(prompt);
     prompt.prefill(0, 256, 1, pointers(one));
     for (const int threads : {2, 3}) {
-      auto several = all_observations(prompt);
+      auto several = all_columns(prompt);
       prompt.prefill(0, 256, threads, pointers(several));
       for (std::size_t i = 0; i < one.size(); ++i) {
         for (int h = 0; h < prompt.shape.query_heads; ++h)
@@ -276,16 +277,16 @@ TEST(Observation, threads_do_not_change_a_bit) {
   });
 }
 
-TEST(Observation, records_chosen_keys_as_if_all_were_recorded) {
+TEST(ColumnStatistics, records_chosen_keys_as_if_all_were_recorded) {
   Prompt prompt(shape_of(2, 3, 64), 193, ElementType::f16);
   on_every_kernel([&](ComputeType compute_type) {
     prompt.compute_type = compute_type;
     for (const int chunk : {7, 100, 512}) {
-      auto all = all_observations(prompt);
+      auto all = all_columns(prompt);
       const auto out = prompt.prefill(0, chunk, 2, pointers(all));
       for (const auto& [begin, end] :
            {std::pair{0, 1}, {0, 64}, {10, 130}, {64, 128}, {150, 193}, {192, 193}, {20, 20}}) {
-        auto some = all_observations(prompt);
+        auto some = all_columns(prompt);
         EXPECT_EQ(prompt.prefill(0, chunk, 2, pointers(some), {begin, end}), out);
         for (std::size_t i = 0; i < all.size(); ++i) {
           for (int h = 0; h < prompt.shape.query_heads; ++h) {
@@ -300,12 +301,12 @@ TEST(Observation, records_chosen_keys_as_if_all_were_recorded) {
   });
 }
 
-TEST(Observation, needs_no_room_for_keys_that_are_not_recorded) {
+TEST(ColumnStatistics, needs_no_room_for_keys_that_are_not_recorded) {
   Prompt prompt(shape_of(1, 3, 64), 200, ElementType::f16);
-  std::vector<Observation> all;
-  all.emplace_back(Observe{{Kind::all, 0, {}}, Reduction::max}, 3, 200);
-  std::vector<Observation> few;
-  few.emplace_back(Observe{{Kind::all, 0, {}}, Reduction::max}, 3, 100);
+  std::vector<ColumnStatistics> all;
+  all.emplace_back(ColumnRequest{{Kind::all, 0, {}}, Reduction::max}, 3, 200);
+  std::vector<ColumnStatistics> few;
+  few.emplace_back(ColumnRequest{{Kind::all, 0, {}}, Reduction::max}, 3, 100);
   prompt.prefill(100, 64, 2, pointers(all));
   prompt.prefill(100, 64, 2, pointers(few), {70, 100});
   for (int h = 0; h < 3; ++h) {
@@ -314,16 +315,16 @@ TEST(Observation, needs_no_room_for_keys_that_are_not_recorded) {
 }
 
 /// Powers of two change no rounding: the maximum is that of the rows one by one, each times its own.
-TEST(Observation, rows_count_by_their_scales) {
+TEST(ColumnStatistics, rows_count_by_their_scales) {
   Prompt prompt(shape_of(1, 3, 64), 150, ElementType::f16);
   const std::vector<std::int32_t> rows = {3, 40, 64, 100, 149};
   std::vector<float> scales(150, 1);
   for (std::size_t i = 0; i < rows.size(); ++i) scales[z(rows[i])] = std::ldexp(1.0F, static_cast<int>(i % 3) - 2);
   on_every_kernel([&](ComputeType compute_type) {
     prompt.compute_type = compute_type;
-    std::vector<Observation> o;
-    for (const auto row : rows) o.emplace_back(Observe{{Kind::listed, 0, {row}}, Reduction::max}, 3, prompt.n);
-    Observe all{{Kind::listed, 0, rows}, Reduction::max};
+    std::vector<ColumnStatistics> o;
+    for (const auto row : rows) o.emplace_back(ColumnRequest{{Kind::listed, 0, {row}}, Reduction::max}, 3, prompt.n);
+    ColumnRequest all{{Kind::listed, 0, rows}, Reduction::max};
     all.scale = RowScale::inverse_input;
     o.emplace_back(all, 3, prompt.n);
     prompt.prefill(0, 64, 2, pointers(o), {}, scales);
@@ -337,12 +338,12 @@ TEST(Observation, rows_count_by_their_scales) {
   });
 }
 
-TEST(Observation, leaves_the_output_right) {
+TEST(ColumnStatistics, leaves_the_output_right) {
   Prompt prompt(shape_of(1, 3, 64), 300, ElementType::f16);
   on_every_kernel([&](ComputeType compute_type) {
     prompt.compute_type = compute_type;
-    auto observations = all_observations(prompt);
-    const auto with = prompt.prefill(0, 512, 1, pointers(observations));
+    auto columns = all_columns(prompt);
+    const auto with = prompt.prefill(0, 512, 1, pointers(columns));
     for (int t = 0; t < prompt.n; t += 11) {
       for (int h = 0; h < 3; ++h) {
         const auto want = prompt.expected(t, h);
@@ -353,17 +354,17 @@ TEST(Observation, leaves_the_output_right) {
   });
 }
 
-TEST(Observation, sums_over_all_rows_add_up_to_the_number_of_rows) {
+TEST(ColumnStatistics, sums_over_all_rows_add_up_to_the_number_of_rows) {
   // 4,097 tokens: the retained probabilities of a block reach over many tiles, and blocks become narrower than usual.
   Prompt prompt(shape_of(1, 3, 64), 4097, ElementType::bf16);
   on_every_kernel([&](ComputeType compute_type) {
     prompt.compute_type = compute_type;
-    std::vector<Observation> observations;
-    observations.emplace_back(Observe{{Kind::all, 0, {}}, Reduction::sum}, 3, prompt.n);
+    std::vector<ColumnStatistics> columns;
+    columns.emplace_back(ColumnRequest{{Kind::all, 0, {}}, Reduction::sum}, 3, prompt.n);
     // The last 512 rows suffice.
-    prompt.prefill(prompt.n - 512, 256, 2, pointers(observations));
+    prompt.prefill(prompt.n - 512, 256, 2, pointers(columns));
     for (int h = 0; h < 3; ++h) {
-      const auto sums = observations[0].head(h);
+      const auto sums = columns[0].head(h);
       const double total = std::accumulate(sums.begin(), sums.end(), 0.0);
       // A row's weights add up to 1 within its roundings: n additions, n exponentials, a division; the logits' errors
       // cancel.
@@ -373,13 +374,13 @@ TEST(Observation, sums_over_all_rows_add_up_to_the_number_of_rows) {
   });
 }
 
-TEST(Observation, maxima_lie_between_the_mean_and_one) {
+TEST(ColumnStatistics, maxima_lie_between_the_mean_and_one) {
   Prompt prompt(shape_of(2, 3, 96), 257, ElementType::f16);
   on_every_kernel([&](ComputeType compute_type) {
     prompt.compute_type = compute_type;
-    std::vector<Observation> o;
-    o.emplace_back(Observe{{Kind::all, 0, {}}, Reduction::sum}, 6, prompt.n);
-    o.emplace_back(Observe{{Kind::all, 0, {}}, Reduction::max}, 6, prompt.n);
+    std::vector<ColumnStatistics> o;
+    o.emplace_back(ColumnRequest{{Kind::all, 0, {}}, Reduction::sum}, 6, prompt.n);
+    o.emplace_back(ColumnRequest{{Kind::all, 0, {}}, Reduction::max}, 6, prompt.n);
     prompt.prefill(0, 100, 1, pointers(o));
     for (int h = 0; h < 6; ++h) {
       EXPECT_EQ(o[1].head(h)[0], 1.0F);  // the first row sees the first key alone

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "attention/cpu/block.h"
+#include "winnow/policy/attention.h"
+
+namespace winnow::attention::cpu {
+
+/// Destination of the statistics of some keys: [group][stride] from keys.begin on.
+struct Record {
+  KeyRange keys;
+  float* out = nullptr;
+  int stride = 0;
+
+  /// REQUIRES: `key` is in the range.
+  float* at(int head, int key) const { return out + static_cast<std::ptrdiff_t>(head) * stride + (key - keys.begin); }
+};
+
+/// Adds the statistics of one statistics from a block that retained the probabilities of these keys. `mask` and
+/// `weight` are work space, [tokens] each.
+void record_columns(const Block& block, const ColumnStatistics& statistics, float* mask, float* weight,
+                    const Record& record);
+
+/// True if statistics needs the probabilities of all keys, even of those that are not recorded.
+inline bool needs_all_keys(const ColumnRequest& what) { return !what.power.empty(); }
+
+}  // namespace winnow::attention::cpu
