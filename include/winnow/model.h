@@ -79,7 +79,7 @@ class WINNOW_EXPORT Model {
   std::vector<Token> tokenize(std::string_view text) const;
   /// Bytes of a token's text; control tokens give none. Concatenated token texts are the text; one alone need not be
   /// valid UTF-8.
-  std::string piece(Token token) const;
+  std::string token_text(Token token) const;
   /// True if this token ends generation.
   bool ends(Token token) const;
   /// Hash of the whole file, or of all parts. Computed at the first call, in 0.3 s per GB in the page cache.

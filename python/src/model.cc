@@ -64,7 +64,7 @@ nb::bytes pieces(const Model& model, const nb::object& tokens) {
   std::string out;
   for (const auto token : tokens_of(tokens)) {
     check_token(model, token);
-    out += model.piece(token);
+    out += model.token_text(token);
   }
   return nb::bytes(out.data(), out.size());
 }

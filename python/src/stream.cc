@@ -57,7 +57,7 @@ void Stream::add(std::size_t index, const std::optional<std::string>& question, 
   }
   request.events.on_token = [this, index](int, const GeneratedToken& token, std::string_view bytes) {
     sent_[index] += bytes.size();
-    pieces_.push_back({static_cast<int>(index), token, std::string(bytes)});
+    deltas_.push_back({static_cast<int>(index), token, std::string(bytes)});
   };
   request.events.on_end = [this, index](RequestEnd ended) { end(index, std::move(ended)); };
   request.cache = cache.lend();
@@ -80,7 +80,7 @@ void Stream::end(std::size_t index, RequestEnd end) {
   auto& answer = answers_[index] = std::move(end.answers.front());
   if (answer.tokens.empty()) return;
   if (answer.text.size() > sent_[index])
-    pieces_.push_back({static_cast<int>(index), std::nullopt, answer.text.substr(sent_[index])});
+    deltas_.push_back({static_cast<int>(index), std::nullopt, answer.text.substr(sent_[index])});
   cache.set_logits(nullptr);
   auto& [conversation, tokens] = cache.transcript();
   tokens.insert(tokens.end(), answer.tokens.begin(), answer.tokens.end());
@@ -102,11 +102,11 @@ void Stream::cancel_all() {
   session_->set_streaming(false);
 }
 
-std::optional<Piece> Stream::next() {
-  if (pieces_.empty() && scheduler_) {
+std::optional<Delta> Stream::next() {
+  if (deltas_.empty() && scheduler_) {
     session_->call_of_stream([&](Session&) {
       try {
-        while (pieces_.empty() && scheduler_) advance();
+        while (deltas_.empty() && scheduler_) advance();
       } catch (const Interrupted&) {  // after which all answers have ended
         scheduler_.reset();
         session_->set_streaming(false);
@@ -115,13 +115,13 @@ std::optional<Piece> Stream::next() {
       return true;
     });
   }
-  if (pieces_.empty()) {
+  if (deltas_.empty()) {
     if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
     return std::nullopt;
   }
-  Piece piece = std::move(pieces_.front());
-  pieces_.pop_front();
-  return piece;
+  Delta delta = std::move(deltas_.front());
+  deltas_.pop_front();
+  return delta;
 }
 
 void Stream::close() {
@@ -156,18 +156,18 @@ GenerateOptions options_of(int max_tokens, int min_tokens, float temperature, in
 nb::bytes as_bytes(const std::string& text) { return nb::bytes(text.data(), text.size()); }
 
 /// (answer, token, log probability, [(token, log probability)], bytes)
-nb::tuple as_tuple(const Piece& piece) {
-  if (!piece.token) return nb::make_tuple(piece.answer, nb::none(), nb::none(), nb::list(), as_bytes(piece.bytes));
+nb::tuple as_tuple(const Delta& delta) {
+  if (!delta.token) return nb::make_tuple(delta.answer, nb::none(), nb::none(), nb::list(), as_bytes(delta.bytes));
   nb::list top;
-  for (const auto& one : piece.token->top) top.append(nb::make_tuple(one.id, one.logprob));
-  return nb::make_tuple(piece.answer, piece.token->chosen.id, piece.token->chosen.logprob, top, as_bytes(piece.bytes));
+  for (const auto& one : delta.token->top) top.append(nb::make_tuple(one.id, one.logprob));
+  return nb::make_tuple(delta.answer, delta.token->chosen.id, delta.token->chosen.logprob, top, as_bytes(delta.bytes));
 }
 
 }  // namespace
 
 /// winnow/_stream.py decodes the bytes.
 void bind_stream(nb::module_& m) {
-  nb::class_<Stream>(m, "Stream", "Answers as they are generated: the pieces of winnow.Stream.")
+  nb::class_<Stream>(m, "Stream", "Answers as they are generated: the deltas of winnow.Stream.")
       .def(nb::new_([](std::vector<CachePointer> caches, const std::optional<std::string>& question, int max_tokens,
                        int min_tokens, float temperature, int top_k, float top_p, float min_p, float repeat_penalty,
                        std::uint32_t seed, std::vector<std::string> stop, int logprobs, std::string grammar) {
@@ -181,8 +181,8 @@ void bind_stream(nb::module_& m) {
            nb::arg("seed"), nb::arg("stop"), nb::arg("logprobs"), nb::arg("grammar"))
       .def("next",
            [](Stream& self) -> nb::object {
-             const auto piece = self.next();
-             return piece ? nb::object(as_tuple(*piece)) : nb::none();
+             const auto delta = self.next();
+             return delta ? nb::object(as_tuple(*delta)) : nb::none();
            })
       .def("close", &Stream::close)
       .def("answers", [](const Stream& self) {

@@ -14,7 +14,7 @@
 namespace winnow::python {
 
 /// The next token of an answer, and the bytes that can be sent with it.
-struct Piece {
+struct Delta {
   int answer = 0;
   std::optional<GeneratedToken> token;  ///< nullopt: the rest of held back bytes, at the end of an answer
   std::string bytes;
@@ -32,7 +32,7 @@ class Stream {
   ~Stream();
 
   /// The next token, or nullopt when all answers have ended. Throws the error that ended one.
-  std::optional<Piece> next();
+  std::optional<Delta> next();
   /// Ends all answers early.
   void close();
   /// Generated answers, [cache]. REQUIRES: the stream has ended.
@@ -50,7 +50,7 @@ class Stream {
   std::vector<Scheduler::Id> ids_;
   std::vector<Generation> answers_;
   std::vector<std::size_t> sent_;  ///< bytes of each answer that were sent
-  std::deque<Piece> pieces_;
+  std::deque<Delta> deltas_;
   std::exception_ptr error_;
 };
 

@@ -41,10 +41,10 @@ class Stream(Iterator[Token]):
         self._decoders = [codecs.getincrementaldecoder("utf-8")("replace") for _ in range(count)]
 
     def __next__(self) -> Token:
-        piece = self._stream.next()
-        if piece is None:
+        delta = self._stream.next()
+        if delta is None:
             return self._unfinished()
-        answer, token, logprob, top, data = piece
+        answer, token, logprob, top, data = delta
         return Token(answer, token, self._decoders[answer].decode(data), logprob, top)
 
     def _unfinished(self) -> Token:

@@ -10,7 +10,7 @@
 #include "base/memory.h"
 #include "base/rope.h"
 #include "base/worker.h"
-#include "cache/lane_piece.h"
+#include "cache/lane_run.h"
 #include "cache/past_rows.h"
 #include "cache/scratch.h"
 #include "winnow/policy/attention.h"
@@ -87,7 +87,7 @@ std::size_t recording_bytes(const Shape& shape, ComputeType compute_type, int th
 struct DecodeRead {
   int row = 0;  ///< index of the query
   int kv_head = 0;
-  cache::LanePiece piece;
+  cache::LaneRun run;
   /// Destination of the entries' attention probabilities, [G][stride] f32, for methods that score while decoding; may
   /// be null. Complete after merge().
   float* probabilities = nullptr;

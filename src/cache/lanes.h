@@ -9,7 +9,7 @@
 #include "base/as_size.h"
 #include "base/memory.h"
 #include "cache/keep_plan.h"
-#include "cache/lane_piece.h"
+#include "cache/lane_run.h"
 #include "cache/lane_shape.h"
 #include "cache/lane_storage.h"
 #include "cache/merged_entries.h"
@@ -68,7 +68,7 @@ class LayerLanes {
   template <class Each>
   void for_each_span(int head, const Each& each);
   /// Runs of a range in slot order, followed by their merged entries.
-  void pieces(int head, const AttendRange& range, std::vector<LanePiece>& out) const;
+  void runs(int head, const AttendRange& range, std::vector<LaneRun>& out) const;
 
   /// Removes an entry and its merged entries; the lane's last entry moves into its slot.
   void remove(int head, int slot);
@@ -115,8 +115,8 @@ class LayerLanes {
   void close_ranks(int head, std::int32_t evicted);
   /// Moves the lane's last entry into a free slot.
   void fill_slot(int head, int slot);
-  /// Adds the merged entries of the rows in `out` from index `first_piece` on.
-  void add_merged_entries(int head, std::size_t first_piece, std::vector<LanePiece>& out) const;
+  /// Adds the merged entries of the rows in `out` from index `first_run` on.
+  void add_merged_entries(int head, std::size_t first_run, std::vector<LaneRun>& out) const;
 
   LaneContents contents_;
   Summaries summaries_;

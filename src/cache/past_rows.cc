@@ -20,20 +20,20 @@ void PastRows::begin_layer(int head_dim, std::span<const int> entries) {
   }
 }
 
-void PastRows::add(int head, const LanePiece& piece, const Rope& rope) {
+void PastRows::add(int head, const LaneRun& run, const Rope& rope) {
   const std::size_t bytes = row_bytes(type_, dim_);
   std::vector<float> row(as_size(dim_));
-  for (int i = 0; i < piece.entries(); ++i) {
-    const int from = piece.centres == nullptr ? i : piece.centres[i] - piece.first_slot;
+  for (int i = 0; i < run.entries(); ++i) {
+    const int from = run.centres == nullptr ? i : run.centres[i] - run.first_slot;
     const std::size_t to = (first_[as_size(head)] + as_size(count_[as_size(head)]++)) * bytes;
-    decode_row(piece.keys.type, piece.keys.row(from), row);
-    if (piece.scales != nullptr) {
-      for (float& x : row) x *= piece.scales[i];
+    decode_row(run.keys.type, run.keys.row(from), row);
+    if (run.scales != nullptr) {
+      for (float& x : row) x *= run.scales[i];
     }
-    const std::int64_t turn = (piece.rotate_to == nullptr ? 0 : piece.rotate_to[i]) - piece.query_shift;
+    const std::int64_t turn = (run.rotate_to == nullptr ? 0 : run.rotate_to[i]) - run.query_shift;
     if (turn != 0) rope.shift(row.data(), turn);
     encode_row(type_, row, keys_.data() + to);
-    decode_row(piece.values.type, piece.values.row(from), row);
+    decode_row(run.values.type, run.values.row(from), row);
     encode_row(type_, row, values_.data() + to);
   }
 }

@@ -9,7 +9,7 @@
 #include "base/memory.h"
 #include "base/rope.h"
 #include "cache/element.h"
-#include "cache/lane_piece.h"
+#include "cache/lane_run.h"
 
 namespace winnow::cache {
 
@@ -24,7 +24,7 @@ class PastRows {
   /// Discards all rows, and makes room for so many entries of each head, [H_kv]. Throws MemoryError.
   void begin_layer(int head_dim, std::span<const int> entries);
   /// Appends a run of a lane to its head's rows.
-  void add(int head, const LanePiece& piece, const Rope& rope);
+  void add(int head, const LaneRun& run, const Rope& rope);
 
   int kv_heads() const { return static_cast<int>(count_.size()); }
   int count(int head) const { return count_[as_size(head)]; }

@@ -122,11 +122,11 @@ void SectionReader::check_header(const FileFormat& format) const {
 void SectionReader::verify(int index, const std::string& what) const {
   const Section& section = sections_.at(as_size(index));
   Hasher hasher = hasher_of(as_size(index), section.length);
-  constexpr std::size_t kPiece = std::size_t{1} << 20U;
-  std::vector<std::byte> piece(std::min(kPiece, section.length));
+  constexpr std::size_t kBufferBytes = std::size_t{1} << 20U;
+  std::vector<std::byte> buffer(std::min(kBufferBytes, section.length));
   ByteCursor contents = this->section(index);
   while (contents.left() > 0) {
-    const auto part = std::span(piece).first(std::min(kPiece, contents.left()));
+    const auto part = std::span(buffer).first(std::min(kBufferBytes, contents.left()));
     contents.read(part, what);
     hasher.add(part);
   }

@@ -47,11 +47,11 @@ class Resident : public Document {
  private:
   /// Slots [begin, end). They are contiguous, because nothing has been appended to the prompt.
   LanePart part(int layer, int head, int begin, int end) const {
-    std::vector<cache::LanePiece> pieces;
-    cache_.impl().lanes(layer).pieces(head, {begin, end}, pieces);
+    std::vector<cache::LaneRun> runs;
+    cache_.impl().lanes(layer).runs(head, {begin, end}, runs);
     const auto& positions = positions_[layer][head];
-    if (pieces.empty()) return {};
-    return {std::span(positions).subspan(begin, as_size(end - begin)), pieces.front().keys, pieces.front().values};
+    if (runs.empty()) return {};
+    return {std::span(positions).subspan(begin, as_size(end - begin)), runs.front().keys, runs.front().values};
   }
 
   Cache cache_;

@@ -158,15 +158,15 @@ void LaneAttention::read_range(int layer, int row, int head, const cache::Attend
   const int kv_layer = hparams_.kv_layer(layer);
   const bool counts = kv_layer == layer && sequence.counts(layer) && row + 1 == end_of_sequence(rows_, row);
   const bool is_needed = placed.stride > 0 && spec_of(layer).window == 0;
-  pieces_.clear();
-  sequence.lanes(kv_layer).pieces(head, range, pieces_);
-  for (const auto& piece : pieces_) {
-    attention::DecodeRead read{row, head, piece};
+  runs_.clear();
+  sequence.lanes(kv_layer).runs(head, range, runs_);
+  for (const auto& run : runs_) {
+    attention::DecodeRead read{row, head, run};
     if (is_needed) {
-      read.probabilities = probabilities_of(placed, layer % 2, head, spec_of(layer).group()) + piece.first;
+      read.probabilities = probabilities_of(placed, layer % 2, head, spec_of(layer).group()) + run.first;
       read.probabilities_stride = placed.stride;
     }
-    if (counts) sequence.attended += piece.entries();
+    if (counts) sequence.attended += run.entries();
     reads_.push_back(read);
   }
 }

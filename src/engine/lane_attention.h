@@ -89,7 +89,7 @@ class LaneAttention : public TeamAttention {
   float* probabilities_;
   const Calibration* calibration_;
   std::vector<attention::DecodeRead> reads_;
-  std::vector<cache::LanePiece> pieces_;
+  std::vector<cache::LaneRun> runs_;
   std::vector<std::vector<cache::AttendPlan>> plans_;  ///< [layer that shares its keys, or 0][rows][most KV heads]
   std::vector<Stepping> stepping_;                     ///< by the layer with the most KV heads; other layers skip some
   WorkQueue to_step_;

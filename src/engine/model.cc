@@ -159,7 +159,7 @@ std::uint64_t Model::hash() const {
   return impl_->hash;
 }
 
-std::string Model::piece(Token token) const { return impl_->vocab.piece(token); }
+std::string Model::token_text(Token token) const { return impl_->vocab.token_text(token); }
 bool Model::ends(Token token) const { return impl_->vocab.ends(token); }
 
 }  // namespace winnow

@@ -35,25 +35,25 @@ const cache::LayerLanes& Past::lanes(int layer) const {
   return windows_->lanes[as_size(hparams.place_of[layer])];
 }
 
-std::vector<cache::LanePiece> Past::pieces(int layer, int head) const {
+std::vector<cache::LaneRun> Past::runs(int layer, int head) const {
   const auto& from = lanes(layer);
-  std::vector<cache::LanePiece> out;
+  std::vector<cache::LaneRun> out;
   if (const int window = sequence_.hparams().layer(layer).window; window > 0) {
     for (const int slot : slots_within(from, head, tokens_ - window + 1, tokens_))
-      from.pieces(head, {slot, slot + 1, 0}, out);
+      from.runs(head, {slot, slot + 1, 0}, out);
     return out;
   }
   const int slots = cache::slots_before(from, head, tokens_);
   const int entries = slots + from.merged_entries(head).of(0, slots).count();
   // With ranks as effective positions, the prompt's tokens have the ranks after the lane's.
   const bool ranked = from.is_unrotated(head) && from.shape().has_ranks();
-  from.pieces(head, {0, slots, ranked ? std::int64_t{entries} - tokens_ : 0}, out);
+  from.runs(head, {0, slots, ranked ? std::int64_t{entries} - tokens_ : 0}, out);
   return out;
 }
 
 int Past::rows(int layer, int head) const {
   int out = 0;
-  for (const auto& piece : pieces(layer, head)) out += piece.entries();
+  for (const auto& run : runs(layer, head)) out += run.entries();
   return out;
 }
 
@@ -63,7 +63,7 @@ void Past::read(int layer, cache::PastRows& out) const {
   for (int head = 0; head < spec.n_head_kv; ++head) counts.push_back(rows(layer, head));
   out.begin_layer(spec.head_dim, counts);
   for (int head = 0; head < spec.n_head_kv; ++head) {
-    for (const auto& piece : pieces(layer, head)) out.add(head, piece, spec.rope);
+    for (const auto& run : runs(layer, head)) out.add(head, run, spec.rope);
   }
 }
 

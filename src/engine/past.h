@@ -38,7 +38,7 @@ class Past {
  private:
   const cache::LayerLanes& lanes(int layer) const;
   /// The runs of a lane that the prompt reads.
-  std::vector<cache::LanePiece> pieces(int layer, int head) const;
+  std::vector<cache::LaneRun> runs(int layer, int head) const;
   /// Number of entries that the prompt reads.
   int rows(int layer, int head) const;
 

@@ -18,7 +18,7 @@ namespace winnow::hub {
 
 namespace {
 
-constexpr std::size_t kPiece = std::size_t{1} << 20;
+constexpr std::size_t kBufferBytes = std::size_t{1} << 20;
 
 class Digest {
  public:
@@ -50,12 +50,12 @@ std::string checksum_of(const std::string& path, Checksum kind, const std::funct
     const auto head = fmt::format("blob {}", file.size());
     digest.add(std::as_bytes(std::span(head.c_str(), head.size() + 1)));  // with its NUL
   }
-  std::vector<std::byte> piece(std::min(kPiece, file.size()));
-  for (std::size_t at = 0; at < file.size(); at += piece.size()) {
-    piece.resize(std::min(kPiece, file.size() - at));
-    file.read(at, piece);
-    digest.add(piece);
-    on_read(at + piece.size());
+  std::vector<std::byte> buffer(std::min(kBufferBytes, file.size()));
+  for (std::size_t at = 0; at < file.size(); at += buffer.size()) {
+    buffer.resize(std::min(kBufferBytes, file.size() - at));
+    file.read(at, buffer);
+    digest.add(buffer);
+    on_read(at + buffer.size());
   }
   return digest.digits();
 }

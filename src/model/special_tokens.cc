@@ -50,12 +50,12 @@ void SpecialTokens::find_all(std::string_view text, const Found& found) const {
   }
 }
 
-std::vector<TextPiece> SpecialTokens::split(std::string_view text) const {
+std::vector<TextSegment> SpecialTokens::split(std::string_view text) const {
   std::vector<Range> ranges;
   Cluster cluster;
   find_all(text, [&](std::size_t token, std::size_t at) { add(cluster, token, text, at, ranges); });
   resolve(cluster, text, ranges);
-  std::vector<TextPiece> out;
+  std::vector<TextSegment> out;
   std::size_t begin = 0;  // of the text that no token has consumed
   const auto add_text = [&](std::size_t end) {
     if (end > begin) out.push_back({.text = text.substr(begin, end - begin)});

@@ -23,7 +23,7 @@ struct SpecialToken {
 };
 
 /// A special token in a text, or the segment of text between two of them.
-struct TextPiece {
+struct TextSegment {
   Token token = -1;            ///< negative: a segment
   std::string_view text = {};  ///< text consumed by the token, or the segment
 };
@@ -36,7 +36,7 @@ class SpecialTokens {
   explicit SpecialTokens(std::vector<SpecialToken> tokens);
 
   /// Segments are not empty and not adjacent.
-  std::vector<TextPiece> split(std::string_view text) const;
+  std::vector<TextSegment> split(std::string_view text) const;
   /// The text with a zero byte in each token name that overlaps input, so that split() takes the name for plain text.
   std::string masked(const MarkedText& text) const;
 

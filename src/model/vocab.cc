@@ -19,7 +19,7 @@ namespace winnow::model {
 namespace {
 
 /// Bytes of the longest token text; the name in the case of control tokens.
-std::size_t longest_piece(const llama_vocab* vocab) {
+std::size_t longest_text(const llama_vocab* vocab) {
   constexpr int kNoRoom = 0;  // then the required size is returned, negated
   int longest = 1;
   for (Token token = 0; token < llama_vocab_n_tokens(vocab); ++token)
@@ -79,9 +79,9 @@ void add_tokens(const llama_vocab* vocab, std::string_view text, ControlTokens c
 class SpelledBytes {
  public:
   /// Adds a token text and returns the bytes up to its end.
-  std::size_t add(std::string_view piece) {
+  std::size_t add(std::string_view text) {
     constexpr std::string_view kSpace = "\u2581";
-    for (const char byte : piece) {
+    for (const char byte : text) {
       if (byte == kSpace[matched_]) {
         ++matched_;
       } else {
@@ -111,9 +111,9 @@ Vocab::Vocab(const ModelFile& file) : path_(file.path()) {
   model_.reset(llama_model_init_from_user(file.gguf(), no_tensors, nullptr, params));
   if (model_ == nullptr) throw ModelError(fmt::format("{}: libllama cannot read its vocabulary (-v shows why)", path_));
   vocab_ = llama_model_get_vocab(model_.get());
-  longest_piece_ = longest_piece(vocab_);
+  longest_text_ = longest_text(vocab_);
   for (Token token = 0; token < llama_vocab_n_tokens(vocab_); ++token) {
-    const std::string text = has_text(token) ? piece(token) : std::string();
+    const std::string text = has_text(token) ? token_text(token) : std::string();
     classes_.push_back(model::class_of(text));
     first_bytes_.push_back(text.empty() ? std::nullopt : std::optional(static_cast<unsigned char>(text.front())));
   }
@@ -129,12 +129,12 @@ std::vector<Token> Vocab::tokenize(std::string_view text, ControlTokens control)
     add_tokens(vocab_, text, control, out);
     return out;
   }
-  for (const auto& piece : special_tokens(vocab_, control).split(text)) {
+  for (const auto& segment : special_tokens(vocab_, control).split(text)) {
     StopScope::check();
-    if (piece.token >= 0) {
-      out.push_back(piece.token);
+    if (segment.token >= 0) {
+      out.push_back(segment.token);
     } else {
-      add_tokens(vocab_, piece.text, ControlTokens::as_text, out);
+      add_tokens(vocab_, segment.text, ControlTokens::as_text, out);
     }
   }
   return out;
@@ -143,18 +143,18 @@ std::vector<Token> Vocab::tokenize(std::string_view text, ControlTokens control)
 std::vector<Token> Vocab::tokenize(const MarkedText& text, std::span<std::size_t> places) const {
   const std::string masked = control_tokens(vocab_).masked(text);
   std::vector<Token> out;
-  for (const auto& piece : special_tokens(vocab_, ControlTokens::parsed).split(masked)) {
+  for (const auto& segment : special_tokens(vocab_, ControlTokens::parsed).split(masked)) {
     StopScope::check();
-    const auto begin = static_cast<std::size_t>(piece.text.data() - masked.data());
-    const std::size_t end = begin + piece.text.size();
+    const auto begin = static_cast<std::size_t>(segment.text.data() - masked.data());
+    const std::size_t end = begin + segment.text.size();
     const std::size_t before = out.size();
     const auto here = std::ranges::find_if(places, [=](std::size_t place) { return place >= end; });
     const std::span within(places.begin(), here);
-    if (piece.token >= 0) {
-      out.push_back(piece.token);
+    if (segment.token >= 0) {
+      out.push_back(segment.token);
       std::ranges::fill(within, before);
     } else {
-      add_tokens(vocab_, std::string_view(text.text).substr(begin, piece.text.size()), ControlTokens::as_text, out);
+      add_tokens(vocab_, std::string_view(text.text).substr(begin, segment.text.size()), ControlTokens::as_text, out);
       find_tokens(std::span(out).subspan(before), {begin, end}, before, within);
     }
     places = {here, places.end()};
@@ -169,7 +169,7 @@ void Vocab::find_tokens(std::span<const Token> tokens, MarkedText::Stretch of, s
   std::vector<std::size_t> ends;  // ends of tokens in bytes of the text; the first token may have SentencePiece's
                                   // additional first space
   SpelledBytes spelled;
-  for (const Token token : tokens) ends.push_back(spelled.add(piece(token)));
+  for (const Token token : tokens) ends.push_back(spelled.add(token_text(token)));
   const std::size_t length = of.end - of.begin;
   const std::size_t added = ends.empty() ? 0 : std::max(ends.back(), length) - length;
   auto place = places.begin();
@@ -193,7 +193,7 @@ std::vector<Token> Vocab::opening(std::string_view text) const {
   return out;
 }
 
-std::string Vocab::piece(Token token) const { return spelled(token, ControlNames::left_out); }
+std::string Vocab::token_text(Token token) const { return spelled(token, ControlNames::left_out); }
 std::string Vocab::name(Token token) const { return spelled(token, ControlNames::spelled); }
 
 std::string Vocab::spelled(Token token, ControlNames control) const {
@@ -211,7 +211,7 @@ std::string Vocab::spelled(Token token, ControlNames control) const {
   return out;
 }
 
-std::size_t Vocab::least_tokens(std::size_t bytes) const { return (bytes + longest_piece_ - 1) / longest_piece_; }
+std::size_t Vocab::least_tokens(std::size_t bytes) const { return (bytes + longest_text_ - 1) / longest_text_; }
 
 bool Vocab::ends(Token token) const { return llama_vocab_is_eog(vocab_, token); }
 bool Vocab::has_text(Token token) const {

@@ -37,7 +37,7 @@ class Vocab {
   /// Tokens that a prompt begins with: BOS if the GGUF requests it, and a text in which control tokens are recognised
   /// by name, such as a template's. The text may begin with BOS itself.
   std::vector<Token> opening(std::string_view text) const;
-  std::string piece(Token token) const;
+  std::string token_text(Token token) const;
   /// The same, but a control token gives its name.
   std::string name(Token token) const;
   /// Negative if the vocabulary has none.
@@ -72,7 +72,7 @@ class Vocab {
   std::string path_;
   std::unique_ptr<llama_model, Free> model_;
   const llama_vocab* vocab_ = nullptr;
-  std::size_t longest_piece_ = 1;                          ///< bytes
+  std::size_t longest_text_ = 1;                           ///< bytes
   std::vector<TokenClass> classes_;                        ///< [tokens]
   std::vector<std::optional<unsigned char>> first_bytes_;  ///< [tokens]
 };

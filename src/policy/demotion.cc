@@ -16,12 +16,12 @@ using Cosines = std::vector<float>;
 
 /// Calls each(run, its cosines) for the runs of a lane that have rows. Returns all cosines, by slot.
 template <class Each>
-Cosines cosines_with(const std::vector<cache::LanePiece>& pieces, const Each& each) {
+Cosines cosines_with(const std::vector<cache::LaneRun>& runs, const Each& each) {
   Cosines out;
-  for (const auto& piece : pieces) {
-    if (piece.centres != nullptr) continue;
-    out.resize(out.size() + as_size(piece.keys.count));
-    each(piece, std::span(out).last(piece.keys.count));
+  for (const auto& run : runs) {
+    if (run.centres != nullptr) continue;
+    out.resize(out.size() + as_size(run.keys.count));
+    each(run, std::span(out).last(run.keys.count));
   }
   return out;
 }
@@ -57,12 +57,12 @@ void Demotion::demote(int slot) const {
   }
 }
 
-std::vector<float> Demotion::cosines_of_keys(const Entry& entry, int slot, const std::vector<cache::LanePiece>& pieces,
+std::vector<float> Demotion::cosines_of_keys(const Entry& entry, int slot, const std::vector<cache::LaneRun>& runs,
                                              std::span<const float> by_value) const {
   const float least = how_.least_value_cosine();
   if (!how_.rotated && magnitude() == 1) {
-    return cosines_with(pieces, [&](const cache::LanePiece& piece, std::span<float> out) {
-      attention::cosines_where(by_value.subspan(piece.first, out.size()), least, piece.keys, entry.key, out);
+    return cosines_with(runs, [&](const cache::LaneRun& run, std::span<float> out) {
+      attention::cosines_where(by_value.subspan(run.first, out.size()), least, run.keys, entry.key, out);
     });
   }
   // Rotating one key by the distance between the two is equivalent to rotating each to its position.
@@ -84,12 +84,12 @@ std::vector<float> Demotion::cosines_of_keys(const Entry& entry, int slot, const
 
 Demotion::Target Demotion::most_alike(int slot) const {
   const Entry demoted(*this, slot);
-  std::vector<cache::LanePiece> pieces;
-  view_.lanes.pieces(head_, {0, view_.lanes.length(head_)}, pieces);
-  const auto by_value = cosines_with(pieces, [&](const cache::LanePiece& piece, std::span<float> out) {
-    attention::cosines(piece.values, demoted.value, out);
+  std::vector<cache::LaneRun> runs;
+  view_.lanes.runs(head_, {0, view_.lanes.length(head_)}, runs);
+  const auto by_value = cosines_with(runs, [&](const cache::LaneRun& run, std::span<float> out) {
+    attention::cosines(run.values, demoted.value, out);
   });
-  const auto by_key = cosines_of_keys(demoted, slot, pieces, by_value);
+  const auto by_key = cosines_of_keys(demoted, slot, runs, by_value);
   Target best;
   view_.lanes.for_each_span(head_, [&](const cache::LaneSpan& stretch) {
     for (int i = 0; i < stretch.count(); ++i) {

@@ -36,7 +36,7 @@ class Demotion {
   };
   Target most_alike(int slot) const;
   /// Cosines of keys, by slot; 0 for rows whose `by_value`, the cosine of values, is too small for a merge.
-  std::vector<float> cosines_of_keys(const Entry& entry, int slot, const std::vector<cache::LanePiece>& pieces,
+  std::vector<float> cosines_of_keys(const Entry& entry, int slot, const std::vector<cache::LaneRun>& runs,
                                      std::span<const float> by_value) const;
   /// Total worth of a class.
   double class_worth(int slot) const;

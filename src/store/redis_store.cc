@@ -25,7 +25,7 @@ namespace {
 constexpr const char* kRecordsHash = "winnow:records";
 constexpr const char* kValuePrefix = "winnow:value:";
 constexpr const char* kUnconfirmedSeconds = "3600";
-constexpr std::size_t kPiece = std::size_t{4} << 20U;  ///< bytes of a value that are sent at once
+constexpr std::size_t kChunk = std::size_t{4} << 20U;  ///< bytes of a value that are sent at once
 constexpr int kChangeTries = 1000;
 
 std::string value_key(const std::string& key) { return kValuePrefix + key; }
@@ -71,25 +71,25 @@ class AppendingSink : public ByteSink {
   void write(std::span<const std::byte> bytes) override {
     written_ += bytes.size();
     while (!bytes.empty()) {
-      const auto part = bytes.first(std::min(bytes.size(), kPiece - piece_.size()));
-      piece_.append(as_text(part));
+      const auto part = bytes.first(std::min(bytes.size(), kChunk - chunk_.size()));
+      chunk_.append(as_text(part));
       bytes = bytes.subspan(part.size());
-      if (piece_.size() == kPiece) flush();
+      if (chunk_.size() == kChunk) flush();
     }
   }
   void flush() {
-    if (piece_.empty()) return;
-    sent_ += piece_.size();
-    const auto there = length_of(redis_, *redis_.ask(ReplyKind::number, {"APPEND", key_, piece_}));
+    if (chunk_.empty()) return;
+    sent_ += chunk_.size();
+    const auto there = length_of(redis_, *redis_.ask(ReplyKind::number, {"APPEND", key_, chunk_}));
     if (there != sent_) redis_.fail(fmt::format("a value has {} bytes on the server, expected {}", there, sent_));
-    piece_.clear();
+    chunk_.clear();
   }
   std::size_t written() const { return written_; }
 
  private:
   RedisConnection& redis_;
   std::string key_;
-  std::string piece_;
+  std::string chunk_;
   std::size_t written_ = 0;
   std::size_t sent_ = 0;
 };

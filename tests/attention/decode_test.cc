@@ -15,8 +15,8 @@ struct Lane {
   Lane(int d, int n, ElementType key_type, ElementType value_type, unsigned seed)
       : keys(encode(key_type, d, noise(z(n) * z(d), seed))),
         values(encode(value_type, d, noise(z(n) * z(d), seed + 1))) {
-    piece.keys = {keys.data(), cache::row_bytes(key_type, d), n, d, key_type};
-    piece.values = {values.data(), cache::row_bytes(value_type, d), n, d, value_type};
+    run.keys = {keys.data(), cache::row_bytes(key_type, d), n, d, key_type};
+    run.values = {values.data(), cache::row_bytes(value_type, d), n, d, value_type};
   }
 
   static std::vector<std::byte> encode(ElementType type, int d, const std::vector<float>& rows) {
@@ -30,7 +30,7 @@ struct Lane {
 
   std::vector<std::byte> keys;
   std::vector<std::byte> values;
-  cache::LanePiece piece;
+  cache::LaneRun run;
 };
 
 /// One step: any reads, the output [rows][H_q][d].
@@ -45,13 +45,13 @@ std::vector<float> decode(const Shape& shape, const Rope& rope, std::span<const 
   return out;
 }
 
-/// Rows of a piece's entries: the rows themselves, or those of the merged entries' centres times the scales.
-std::vector<float> of_entries(const cache::LanePiece& piece, const std::vector<float>& rows, const float* scales) {
-  if (piece.centres == nullptr) return rows;
-  const std::size_t d = z(piece.keys.dim);
+/// Rows of a run's entries: the rows themselves, or those of the merged entries' centres times the scales.
+std::vector<float> of_entries(const cache::LaneRun& run, const std::vector<float>& rows, const float* scales) {
+  if (run.centres == nullptr) return rows;
+  const std::size_t d = z(run.keys.dim);
   std::vector<float> out;
-  for (int i = 0; i < piece.merged_entries; ++i) {
-    const auto row = std::span(rows).subspan(z(piece.centres[i] - piece.first_slot) * d, d);
+  for (int i = 0; i < run.merged_entries; ++i) {
+    const auto row = std::span(rows).subspan(z(run.centres[i] - run.first_slot) * d, d);
     for (const float x : row) out.push_back(scales == nullptr ? x : x * scales[i]);
   }
   return out;
@@ -63,25 +63,25 @@ struct Entries {
   std::vector<float> values;
 };
 
-/// All that queries of `row` read from one KV head, from all of its pieces.
+/// All that queries of `row` read from one KV head, from all of its runs.
 Entries entries_of(const Shape& shape, const Rope& rope, std::span<const DecodeRead> reads, int row, int kv_head) {
   const std::size_t d = z(shape.head_dim);
   Entries out;
   for (const auto& read : reads) {
     if (read.row != row || read.kv_head != kv_head) continue;
-    auto k = of_entries(read.piece, decoded(read.piece.keys, 0, read.piece.keys.count), read.piece.scales);
-    for (std::size_t i = 0; read.piece.rotate_to != nullptr && i < k.size(); i += d) {
+    auto k = of_entries(read.run, decoded(read.run.keys, 0, read.run.keys.count), read.run.scales);
+    for (std::size_t i = 0; read.run.rotate_to != nullptr && i < k.size(); i += d) {
       const auto there = reference::rotated(std::span(k).subspan(i, d), rope.frequency,
-                                            rope.pairing == Rope::Pairing::adjacent, read.piece.rotate_to[i / d]);
+                                            rope.pairing == Rope::Pairing::adjacent, read.run.rotate_to[i / d]);
       std::copy(there.begin(), there.end(), k.begin() + static_cast<std::ptrdiff_t>(i));
     }
-    const auto v = of_entries(read.piece, decoded(read.piece.values, 0, read.piece.values.count), nullptr);
-    // Turning the query forward is rotating the keys back: so all pieces meet one query.
-    if (read.piece.query_shift != 0) {
+    const auto v = of_entries(read.run, decoded(read.run.values, 0, read.run.values.count), nullptr);
+    // Turning the query forward is rotating the keys back: so all runs meet one query.
+    if (read.run.query_shift != 0) {
       for (std::size_t i = 0; i < k.size(); i += d) {
         const bool adjacent = rope.pairing == Rope::Pairing::adjacent;
         const auto back =
-            reference::rotated(std::span(k).subspan(i, d), rope.frequency, adjacent, -read.piece.query_shift);
+            reference::rotated(std::span(k).subspan(i, d), rope.frequency, adjacent, -read.run.query_shift);
         std::copy(back.begin(), back.end(), k.begin() + static_cast<std::ptrdiff_t>(i));
       }
     }
@@ -157,19 +157,19 @@ TEST_P(DecodeShapes, agrees_with_double_precision) {
   const Case& c = GetParam();
   const Shape shape = shape_of(1, c.group, c.d);
   const Lane lane(c.d, c.n, c.key, c.value, 1);
-  const DecodeRead read{0, 0, lane.piece};
+  const DecodeRead read{0, 0, lane.run};
   check(shape, {}, {&read, 1}, noise(z(c.group) * z(c.d), 9), 1);
 }
 
 INSTANTIATE_TEST_SUITE_P(all, DecodeShapes, testing::ValuesIn(cases()));
 
 /// Five sequences of different lengths over two KV heads: one reads nothing at all, one nothing of its second head, one
-/// has three pieces.
+/// has three runs.
 struct Batch {
   Batch() {
     const auto add = [&](int row, int head, int n, ElementType type) {
       lanes.emplace_back(80, n, type, type, static_cast<unsigned>(lanes.size() * 2));
-      reads.push_back({row, head, lanes.back().piece});
+      reads.push_back({row, head, lanes.back().run});
     };
     lanes.reserve(16);
     add(0, 0, 700, ElementType::f16);
@@ -221,7 +221,7 @@ TEST(Decode, neighbours_in_the_batch_do_not_change_a_bit) {
     for (int r = 0; r < Batch::kRows; ++r) {
       std::vector<DecodeRead> own;
       for (const auto& read : batch.reads) {
-        if (read.row == r) own.push_back({0, read.kv_head, read.piece});
+        if (read.row == r) own.push_back({0, read.kv_head, read.run});
       }
       const auto from = batch.q.begin() + static_cast<std::ptrdiff_t>(z(r) * row);
       const auto alone = decode(batch.shape, {}, own, {from, from + row}, 1, 1);
@@ -250,7 +250,7 @@ TEST(Decode, everything_masked_gives_zeros) {
   }
   std::vector<float> q = noise(3 * 64, 2);
   for (std::size_t i = 0; i < q.size(); i += 64) q[i] = 1;
-  const DecodeRead read{0, 0, lane.piece};
+  const DecodeRead read{0, 0, lane.run};
   on_every_target([&] { EXPECT_EQ(decode(shape, {}, {&read, 1}, q, 1, 1), std::vector<float>(3 * 64, 0.0F)); });
 }
 
@@ -262,7 +262,7 @@ TEST(Decode, one_overwhelming_logit_takes_its_value) {
   for (int j = 0; j < 600; ++j) keys[j * 64] = 1e15F * (j == 411 ? 1.0F : -0.01F * static_cast<float>(j % 100));
   std::vector<float> q(64, 0.0F);
   q[0] = 1e15F;
-  const DecodeRead read{0, 0, lane.piece};
+  const DecodeRead read{0, 0, lane.run};
   const auto* const values = reinterpret_cast<const float*>(lane.values.data());
   on_every_target([&] {
     EXPECT_EQ(decode(shape, {}, {&read, 1}, q, 1, 1), std::vector<float>(values + 411 * 64, values + 412 * 64));
@@ -278,8 +278,8 @@ TEST(Decode, rotated_queries_read_keys_of_another_frame) {
     const Shape shape = shape_of(1, 3, 64);
     const Lane first(64, 100, ElementType::f16, ElementType::f16, 1);
     const Lane second(64, 400, ElementType::q8_0, ElementType::f16, 3);
-    std::vector<DecodeRead> reads = {{0, 0, first.piece}, {0, 0, second.piece}};
-    reads[1].piece.query_shift = -12345;
+    std::vector<DecodeRead> reads = {{0, 0, first.run}, {0, 0, second.run}};
+    reads[1].run.query_shift = -12345;
     // The turn itself costs a sine, a cosine, two products and a sum on each side, 5 roundings more than the bound's d
     // + 2 products and sums, and elements grow by at most sqrt(2) in it: twice the bound has room for both.
     check(shape, rope, reads, noise(3 * 64, 9), 1, 2);
@@ -296,10 +296,10 @@ TEST(Decode, keys_are_rotated_to_their_places) {
       const Lane lane(64, 300, type, ElementType::f16, 1);
       std::vector<std::int32_t> rotate_to;
       for (int j = 0; j < 300; ++j) rotate_to.push_back(j * 7 % 300);
-      DecodeRead read{0, 0, lane.piece};
-      read.piece.rotate_to = rotate_to.data();
-      read.piece.rotate_to_end = 300;
-      read.piece.query_shift = -555;
+      DecodeRead read{0, 0, lane.run};
+      read.run.rotate_to = rotate_to.data();
+      read.run.rotate_to_end = 300;
+      read.run.query_shift = -555;
       check(shape_of(1, 3, 64), rope, {&read, 1}, noise(3 * 64, 9), 1, 2);  // twice the bound: see TurnedQueries
     }
   }
@@ -322,7 +322,7 @@ struct Followed {
       }
     }
   }
-  cache::LanePiece piece(cache::LanePiece rows, int first) const {
+  cache::LaneRun run(cache::LaneRun rows, int first) const {
     rows.first_slot = 1000;
     rows.first = first;
     rows.centres = centres.data();
@@ -334,10 +334,10 @@ struct Followed {
   }
 
   /// Rows and their merged entries as a lane gives them; where the rows are rotated too, attention reads both together.
-  std::vector<DecodeRead> reads(const cache::LanePiece& rows, Rows are) const {
-    std::vector<DecodeRead> out = {{0, 0, rows}, {0, 0, piece(rows, 400)}};
-    if (are == Rows::rotated) out[0].piece.rotate_to = row_rotations.data();
-    out[0].piece.rotate_to_end = 900;
+  std::vector<DecodeRead> reads(const cache::LaneRun& rows, Rows are) const {
+    std::vector<DecodeRead> out = {{0, 0, rows}, {0, 0, run(rows, 400)}};
+    if (are == Rows::rotated) out[0].run.rotate_to = row_rotations.data();
+    out[0].run.rotate_to_end = 900;
     return out;
   }
 
@@ -355,10 +355,10 @@ TEST(Decode, merged_entries_read_their_centres_rows) {
     const Lane lane(80, 400, type, ElementType::f16, 1);
     for (const auto are : {Followed::Rows::as_they_are, Followed::Rows::rotated}) {
       // Twice the bound: see TurnedQueries; the scale is one rounding.
-      check(shape_of(1, 5, 80), rope, followed.reads(lane.piece, are), noise(5 * 80, 9), 1, 2);
+      check(shape_of(1, 5, 80), rope, followed.reads(lane.run, are), noise(5 * 80, 9), 1, 2);
       Shape capped = shape_of(1, 5, 80);
       const auto sinks = set_caps({1.5F, 3}, capped);
-      check(capped, rope, followed.reads(lane.piece, are), noise(5 * 80, 9), 1, 2);
+      check(capped, rope, followed.reads(lane.run, are), noise(5 * 80, 9), 1, 2);
     }
   }
 }
@@ -371,7 +371,7 @@ void check_probabilities(const Followed& followed, Followed::Rows are) {
   const auto q = noise(3 * 64, 2);
   const int entries = 400 + static_cast<int>(followed.centres.size());
   std::vector<float> got;
-  auto reads = followed.reads(lane.piece, are);
+  auto reads = followed.reads(lane.run, are);
   auto want = expected(shape, rope, reads, q, 1);
   for (auto& one : want) {
     for (double& e : one.weight_error) e *= 2;
@@ -379,7 +379,7 @@ void check_probabilities(const Followed& followed, Followed::Rows are) {
   on_every_target([&] {
     got.assign(3 * z(entries), 12345.0F);
     for (auto& read : reads) {
-      read.probabilities = got.data() + read.piece.first;
+      read.probabilities = got.data() + read.run.first;
       read.probabilities_stride = entries;
     }
     decode(shape, rope, reads, q, 1, 2);
@@ -401,7 +401,7 @@ void check_probabilities(const Shape& shape) {
   const auto q = noise(9 * 80, 2);
   constexpr int kStride = 610;
   std::vector<float> got;
-  std::vector<DecodeRead> reads = {{0, 0, first.piece}, {0, 0, second.piece}};
+  std::vector<DecodeRead> reads = {{0, 0, first.run}, {0, 0, second.run}};
   const auto want = expected(shape, {}, reads, q, 1);
   on_every_target([&] {
     got.assign(9 * kStride, 12345.0F);
@@ -412,7 +412,7 @@ void check_probabilities(const Shape& shape) {
     for (int g = 0; g < 9; ++g) {
       expect_close(std::span<const float>(got).subspan(z(g * kStride), 600), want[z(g)].weight, want[z(g)].weight_error,
                    "head " + std::to_string(g));
-      for (int j = 600; j < kStride; ++j) ASSERT_EQ(got[g * kStride + j], 12345.0F) << "beyond the pieces";
+      for (int j = 600; j < kStride; ++j) ASSERT_EQ(got[g * kStride + j], 12345.0F) << "beyond the runs";
     }
   });
 }

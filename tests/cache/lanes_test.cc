@@ -73,18 +73,18 @@ class LanesTest : public testing::TestWithParam<const char*> {
     for (int head = 0; head < kHeads; ++head) {
       const auto& expected = model_[head];
       ASSERT_EQ(lanes.length(head), static_cast<int>(expected.size()));
-      std::vector<LanePiece> pieces;
-      lanes.pieces(head, {0, lanes.length(head), 7}, pieces);
+      std::vector<LaneRun> runs;
+      lanes.runs(head, {0, lanes.length(head), 7}, runs);
       int slot = 0;
-      for (const auto& piece : pieces) {
-        EXPECT_EQ(piece.query_shift, 7);
-        ASSERT_EQ(piece.keys.count, piece.values.count);
-        for (int i = 0; i < piece.keys.count; ++i, ++slot) {
+      for (const auto& run : runs) {
+        EXPECT_EQ(run.query_shift, 7);
+        ASSERT_EQ(run.keys.count, run.values.count);
+        for (int i = 0; i < run.keys.count; ++i, ++slot) {
           const Entry& e = expected[slot];
           std::vector<float> got(kDim);
-          decode_row(piece.keys.type, piece.keys.row(i), got);
+          decode_row(run.keys.type, run.keys.row(i), got);
           ASSERT_EQ(got, coded(shape_.type.key, e.key));
-          decode_row(piece.values.type, piece.values.row(i), got);
+          decode_row(run.values.type, run.values.row(i), got);
           ASSERT_EQ(got, coded(shape_.type.value, e.value));
           ASSERT_EQ(lanes.position(head, slot), e.position);
           ASSERT_EQ(lanes.state(head, 0, slot), e.state);

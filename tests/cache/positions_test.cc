@@ -80,18 +80,18 @@ class PositionsTest : public testing::TestWithParam<EffectivePositions> {
   }
 
   void expect_entries(const LayerLanes& lanes) const {
-    std::vector<LanePiece> pieces;
-    lanes.pieces(0, {0, lanes.length(0)}, pieces);
+    std::vector<LaneRun> runs;
+    lanes.runs(0, {0, lanes.length(0)}, runs);
     std::map<std::int32_t, std::int32_t> seen;
-    for (const auto& piece : pieces) {
-      ASSERT_NE(piece.rotate_to, nullptr);
-      for (int i = 0; i < piece.entries(); ++i) {
-        const auto index = as_size(piece.first + i - lanes.length(0));
-        const bool merged = piece.centres != nullptr;
-        const auto position = merged ? lanes.merged_entries(0).positions()[index] : lanes.position(0, piece.first + i);
-        EXPECT_TRUE(seen.emplace(position, piece.rotate_to[i]).second) << "twice: " << position;
-        EXPECT_LT(piece.rotate_to[i], piece.rotate_to_end);
-        if (!merged) expect_vectors(lanes, piece.first + i, model_.at(position));
+    for (const auto& run : runs) {
+      ASSERT_NE(run.rotate_to, nullptr);
+      for (int i = 0; i < run.entries(); ++i) {
+        const auto index = as_size(run.first + i - lanes.length(0));
+        const bool merged = run.centres != nullptr;
+        const auto position = merged ? lanes.merged_entries(0).positions()[index] : lanes.position(0, run.first + i);
+        EXPECT_TRUE(seen.emplace(position, run.rotate_to[i]).second) << "twice: " << position;
+        EXPECT_LT(run.rotate_to[i], run.rotate_to_end);
+        if (!merged) expect_vectors(lanes, run.first + i, model_.at(position));
       }
     }
     EXPECT_EQ(seen, expected());
@@ -119,9 +119,9 @@ class PositionsTest : public testing::TestWithParam<EffectivePositions> {
 
 TEST_P(PositionsTest, keys_are_rotated_until_an_entry_is_evicted) {
   for (int i = 0; i < 40; ++i) append();
-  std::vector<LanePiece> pieces;
-  lanes_.pieces(0, {0, 40}, pieces);
-  for (const auto& piece : pieces) EXPECT_EQ(piece.rotate_to, nullptr);
+  std::vector<LaneRun> runs;
+  lanes_.runs(0, {0, 40}, runs);
+  for (const auto& run : runs) EXPECT_EQ(run.rotate_to, nullptr);
   std::vector<float> key(kDim);
   lanes_.key(0, 39, key);
   EXPECT_EQ(key, model_.at(39).rotated);

@@ -15,7 +15,7 @@ struct StepShape {
   int dim = 64;
   int heads = 1;
   int kv_heads = 1;
-  std::vector<std::vector<int>> pieces = {};  ///< of each row: entries of pieces that lie apart
+  std::vector<std::vector<int>> runs = {};  ///< of each row: entries of runs that lie apart
   Element keys = Element::bf16;
   Element values = Element::bf16;
   float cap = 0;
@@ -30,11 +30,11 @@ struct StepShape {
 
 inline constexpr int kPositions = 5000;
 inline constexpr int kItem = 256;      ///< entries of an item, at most
-inline constexpr int kFirstRow = 100;  ///< number of a piece's first row, as centres name it
+inline constexpr int kFirstRow = 100;  ///< number of a run's first row, as centres name it
 
-/// A piece of a lane on the device and here: rows, or merged entries of the rows of another piece.
-struct Piece {
-  Piece(Rows k, Rows v)
+/// A run of a lane on the device and here: rows, or merged entries of the rows of another run.
+struct Run {
+  Run(Rows k, Rows v)
       : keys(std::move(k)),
         values(std::move(v)),
         key_bytes(keys.bytes),
@@ -80,13 +80,13 @@ class DecodeStep {
     first_item_.push_back(0);
     for (std::size_t row = 0; row < rows(); ++row) {
       int entries = 0;
-      for (const int n : shape.pieces[row]) entries += n + merged_of(n);
+      for (const int n : shape.runs[row]) entries += n + merged_of(n);
       for (int head = 0; head < shape.kv_heads; ++head) {
         lanes_.emplace_back();
         probabilities_.push_back(std::make_unique<Array<float>>(z(group()) * z(entries)));
         int first = 0;
-        for (const int n : shape.pieces[row]) {
-          add_piece(static_cast<int>(row), head, n, first, entries);
+        for (const int n : shape.runs[row]) {
+          add_run(static_cast<int>(row), head, n, first, entries);
           first += n + merged_of(n);
         }
         first_item_.push_back(static_cast<std::int32_t>(items_.size()));
@@ -129,39 +129,39 @@ class DecodeStep {
   }
 
  private:
-  std::size_t rows() const { return shape_.pieces.size(); }
+  std::size_t rows() const { return shape_.runs.size(); }
   int group() const { return shape_.heads / shape_.kv_heads; }
   float scale() const { return 1 / std::sqrt(static_cast<float>(shape_.dim)); }
 
-  /// Merged entries of a piece with so many rows.
+  /// Merged entries of a run with so many rows.
   int merged_of(int rows) const { return shape_.merged ? rows / 2 + 1 : 0; }
   /// Places by which the queries of a row are shifted.
   int shift_of(int row) const { return shape_.shifted ? row * 700 - 900 : 0; }
 
-  void add_piece(int row, int head, int count, int first, int stride) {
+  void add_run(int row, int head, int count, int first, int stride) {
     auto& lane = lanes_.back();
-    lane.push_back(std::make_unique<Piece>(random_rows(random_, shape_.keys, count, shape_.dim),
-                                           random_rows(random_, shape_.values, count, shape_.dim)));
-    Piece& piece = *lane.back();
+    lane.push_back(std::make_unique<Run>(random_rows(random_, shape_.keys, count, shape_.dim),
+                                         random_rows(random_, shape_.values, count, shape_.dim)));
+    Run& run = *lane.back();
     const int merged = merged_of(count);
     const auto below = [this](int end) { return static_cast<std::int32_t>(random_() % static_cast<unsigned>(end)); };
-    for (int i = 0; i < count + merged; ++i) piece.positions.push_back(shape_.positions ? below(kPositions) : 0);
+    for (int i = 0; i < count + merged; ++i) run.positions.push_back(shape_.positions ? below(kPositions) : 0);
     for (int i = 0; i < merged; ++i) {
-      piece.centres.push_back(kFirstRow + below(count));
-      piece.factors.push_back(0.5F + static_cast<float>(i % 4) * 0.3F);
+      run.centres.push_back(kFirstRow + below(count));
+      run.factors.push_back(0.5F + static_cast<float>(i % 4) * 0.3F);
     }
-    std::sort(piece.centres.begin(), piece.centres.end());
-    piece.device_positions = std::make_unique<Array<std::int32_t>>(piece.positions);
-    piece.device_centres = std::make_unique<Array<std::int32_t>>(piece.centres);
-    piece.device_factors = std::make_unique<Array<float>>(piece.factors);
+    std::sort(run.centres.begin(), run.centres.end());
+    run.device_positions = std::make_unique<Array<std::int32_t>>(run.positions);
+    run.device_centres = std::make_unique<Array<std::int32_t>>(run.centres);
+    run.device_factors = std::make_unique<Array<float>>(run.factors);
     for (int at = 0; at < count; at += kItem)
-      add_item(row, head, piece, {at, std::min(kItem, count - at), first + at, stride});
+      add_item(row, head, run, {at, std::min(kItem, count - at), first + at, stride});
     for (int at = 0; at < merged; at += kItem) {
-      add_item(row, head, piece, {0, std::min(kItem, merged - at), first + count + at, stride});
-      items_.back().positions = shape_.positions ? piece.device_positions->address() + count + at : nullptr;
+      add_item(row, head, run, {0, std::min(kItem, merged - at), first + count + at, stride});
+      items_.back().positions = shape_.positions ? run.device_positions->address() + count + at : nullptr;
       items_.back().first_row = kFirstRow;
-      items_.back().rows = piece.device_centres->address() + at;
-      items_.back().factors = piece.device_factors->address() + at;
+      items_.back().rows = run.device_centres->address() + at;
+      items_.back().factors = run.device_factors->address() + at;
     }
   }
 
@@ -173,16 +173,16 @@ class DecodeStep {
     int stride;
   };
 
-  void add_item(int row, int head, const Piece& piece, const Part& part) {
+  void add_item(int row, int head, const Run& run, const Part& part) {
     const auto scales = [&](const Array<std::uint16_t>& all, Element element) -> const void* {
       return is_quantized(element) ? all.address() + part.row * padded(element, shape_.dim) / 32 : nullptr;
     };
-    items_.push_back({.keys = piece.key_bytes.address() + z(part.row) * bytes_of(shape_.keys, shape_.dim),
-                      .values = piece.value_bytes.address() + z(part.row) * bytes_of(shape_.values, shape_.dim),
-                      .key_scales = scales(piece.key_scales, shape_.keys),
-                      .value_scales = scales(piece.value_scales, shape_.values),
+    items_.push_back({.keys = run.key_bytes.address() + z(part.row) * bytes_of(shape_.keys, shape_.dim),
+                      .values = run.value_bytes.address() + z(part.row) * bytes_of(shape_.values, shape_.dim),
+                      .key_scales = scales(run.key_scales, shape_.keys),
+                      .value_scales = scales(run.value_scales, shape_.values),
                       .probabilities = shape_.probabilities ? probabilities_.back()->address() + part.place : nullptr,
-                      .positions = shape_.positions ? piece.device_positions->address() + part.row : nullptr,
+                      .positions = shape_.positions ? run.device_positions->address() + part.row : nullptr,
                       .rows = nullptr,
                       .factors = nullptr,
                       .row = row,
@@ -193,17 +193,17 @@ class DecodeStep {
                       .shift = shift_of(row)});
   }
 
-  /// Adds the keys and values of a piece as a query sees them.
-  void read(const Piece& piece, std::vector<float>& keys, std::vector<float>& values) const {
-    const int rows = static_cast<int>(piece.positions.size() - piece.centres.size());
-    for (std::size_t i = 0; i < piece.positions.size(); ++i) {
+  /// Adds the keys and values of a run as a query sees them.
+  void read(const Run& run, std::vector<float>& keys, std::vector<float>& values) const {
+    const int rows = static_cast<int>(run.positions.size() - run.centres.size());
+    for (std::size_t i = 0; i < run.positions.size(); ++i) {
       const int merged = static_cast<int>(i) - rows;
       const std::ptrdiff_t at =
-          std::ptrdiff_t{merged < 0 ? static_cast<int>(i) : piece.centres[z(merged)] - kFirstRow} * shape_.dim;
-      const std::vector<float> key(piece.keys.values.begin() + at, piece.keys.values.begin() + at + shape_.dim);
-      for (const float x : rotation_.turned(key, piece.positions[i]))
-        keys.push_back(merged < 0 ? x : x * piece.factors[z(merged)]);
-      values.insert(values.end(), piece.values.values.begin() + at, piece.values.values.begin() + at + shape_.dim);
+          std::ptrdiff_t{merged < 0 ? static_cast<int>(i) : run.centres[z(merged)] - kFirstRow} * shape_.dim;
+      const std::vector<float> key(run.keys.values.begin() + at, run.keys.values.begin() + at + shape_.dim);
+      for (const float x : rotation_.turned(key, run.positions[i]))
+        keys.push_back(merged < 0 ? x : x * run.factors[z(merged)]);
+      values.insert(values.end(), run.values.values.begin() + at, run.values.values.begin() + at + shape_.dim);
     }
   }
 
@@ -211,7 +211,7 @@ class DecodeStep {
     const std::size_t lane = row * z(shape_.kv_heads) + z(head / group());
     std::vector<float> keys;
     std::vector<float> values;
-    for (const auto& piece : lanes_[lane]) read(*piece, keys, values);
+    for (const auto& run : lanes_[lane]) read(*run, keys, values);
     const std::size_t at = (row * z(shape_.heads) + z(head)) * z(shape_.dim);
     const std::vector<float> q(q_.begin() + static_cast<std::ptrdiff_t>(at),
                                q_.begin() + static_cast<std::ptrdiff_t>(at + z(shape_.dim)));
@@ -245,7 +245,7 @@ class DecodeStep {
   Rotation rotation_;
   Array<float> out_;
   Array<float> lse_;
-  std::vector<std::vector<std::unique_ptr<Piece>>> lanes_;  ///< [row, kv_head]
+  std::vector<std::vector<std::unique_ptr<Run>>> lanes_;  ///< [row, kv_head]
   std::vector<std::unique_ptr<Array<float>>> probabilities_;
   std::vector<DecodeItem> items_;
   std::vector<std::int32_t> first_item_;

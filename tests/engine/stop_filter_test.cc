@@ -17,11 +17,11 @@ struct Answer {
 };
 
 /// The text before the first stop text that a token after the first `least` ones completes.
-Answer reference(const std::vector<std::string>& pieces, const std::vector<std::string>& stops, std::size_t least) {
+Answer reference(const std::vector<std::string>& parts, const std::vector<std::string>& stops, std::size_t least) {
   std::string text;
-  for (std::size_t i = 0; i < pieces.size(); ++i) {
+  for (std::size_t i = 0; i < parts.size(); ++i) {
     const std::size_t before = text.size();
-    text += pieces[i];
+    text += parts[i];
     if (i < least) continue;
     for (std::size_t begin = 0; begin < text.size(); ++begin) {
       for (const auto& stop : stops) {
@@ -33,14 +33,14 @@ Answer reference(const std::vector<std::string>& pieces, const std::vector<std::
   return {text, false};
 }
 
-Answer filtered(const std::vector<std::string>& pieces, const std::vector<std::string>& stops, std::size_t least) {
+Answer filtered(const std::vector<std::string>& parts, const std::vector<std::string>& stops, std::size_t least) {
   StopFilter filter(stops);
   Answer out;
-  for (std::size_t i = 0; i < pieces.size() && !out.stopped; ++i) {
+  for (std::size_t i = 0; i < parts.size() && !out.stopped; ++i) {
     if (i < least) {
-      filter.pass(pieces[i]);
+      filter.pass(parts[i]);
     } else {
-      out.stopped = filter.take(pieces[i]);
+      out.stopped = filter.take(parts[i]);
     }
     if (!out.stopped) out.text += filter.release();
   }
@@ -59,17 +59,17 @@ TEST(StopFilter, ends_a_text_where_a_search_of_the_whole_text_does) {
   int stopped = 0;
   int let_through = 0;
   for (int i = 0; i < 20'000 && !testing::Test::HasFailure(); ++i) {
-    std::vector<std::string> pieces;
+    std::vector<std::string> parts;
     std::vector<std::string> stops;
-    for (auto n = random() % 12; n > 0; --n) pieces.push_back(random_text(random, 0, 4));
+    for (auto n = random() % 12; n > 0; --n) parts.push_back(random_text(random, 0, 4));
     for (auto n = random() % 3; n > 0; --n) stops.push_back(random_text(random, 1, 7));
     const std::size_t least = random() % 8;
-    const auto expected = reference(pieces, stops, least);
-    const auto got = filtered(pieces, stops, least);
+    const auto expected = reference(parts, stops, least);
+    const auto got = filtered(parts, stops, least);
     EXPECT_EQ(got.text, expected.text);
     EXPECT_EQ(got.stopped, expected.stopped);
     stopped += expected.stopped ? 1 : 0;
-    let_through += reference(pieces, stops, 0).text != expected.text ? 1 : 0;
+    let_through += reference(parts, stops, 0).text != expected.text ? 1 : 0;
   }
   EXPECT_GT(stopped, 1000);
   EXPECT_GT(let_through, 1000);
@@ -83,9 +83,9 @@ TEST(StopFilter, holds_back_only_what_may_begin_a_stop_text) {
     std::string text;
     std::string released;
     for (int n = 0; n < 10; ++n) {
-      const auto piece = random_text(random, 0, 3);
-      text += piece;
-      if (filter.take(piece)) break;
+      const auto part = random_text(random, 0, 3);
+      text += part;
+      if (filter.take(part)) break;
       released += filter.release();
       const std::string held = text.substr(released.size());
       EXPECT_TRUE(held.empty() ||

@@ -38,7 +38,7 @@ std::string weights(Weights kind) {
 
 std::vector<winnow::Token> use_vocabulary(const winnow::Model& model) {
   auto tokens = model.tokenize("Some words, 12 numbers \xF0\x9F\x90\x8B and <s> names.");
-  for (const auto token : tokens) model.piece(token);
+  for (const auto token : tokens) model.token_text(token);
   winnow::PromptText prompt;
   prompt.text = "text";
   prompt.question = "question";

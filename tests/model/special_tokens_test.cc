@@ -57,7 +57,7 @@ std::vector<int> slow_split(const std::vector<SpecialToken>& tokens, const std::
   return out;
 }
 
-std::vector<std::pair<int, std::string>> pieces_of(const std::vector<int>& letters, const std::string& text) {
+std::vector<std::pair<int, std::string>> segments_of(const std::vector<int>& letters, const std::string& text) {
   std::vector<std::pair<int, std::string>> out;
   for (std::size_t i = 0; i < text.size(); ++i) {
     if (letters[i] >= 0) out.emplace_back(letters[i], "");
@@ -68,15 +68,16 @@ std::vector<std::pair<int, std::string>> pieces_of(const std::vector<int>& lette
   return out;
 }
 
-std::vector<std::pair<int, std::string>> pieces_of(const std::vector<TextPiece>& pieces) {
+std::vector<std::pair<int, std::string>> segments_of(const std::vector<TextSegment>& segments) {
   std::vector<std::pair<int, std::string>> out;
-  for (const auto& piece : pieces) out.emplace_back(piece.token, piece.token < 0 ? std::string(piece.text) : "");
+  for (const auto& segment : segments)
+    out.emplace_back(segment.token, segment.token < 0 ? std::string(segment.text) : "");
   return out;
 }
 
-std::string joined(const std::vector<TextPiece>& pieces) {
+std::string joined(const std::vector<TextSegment>& segments) {
   std::string out;
-  for (const auto& piece : pieces) out += piece.text;
+  for (const auto& segment : segments) out += segment.text;
   return out;
 }
 
@@ -90,26 +91,26 @@ TEST(SpecialTokens, are_those_that_are_found_one_after_the_other) {
       tokens.push_back({i, random_text(rng, "ab ", 1 + up_to(rng, 3)), up_to(rng, 3) == 0, up_to(rng, 3) == 0});
     tokens = by_length(tokens);
     const std::string text = random_text(rng, "ab c", up_to(rng, 40));
-    const auto pieces = SpecialTokens(tokens).split(text);
-    ASSERT_EQ(pieces_of(pieces), pieces_of(slow_split(tokens, text), text)) << "round " << round << ": " << text;
-    ASSERT_EQ(joined(pieces), text);
+    const auto segments = SpecialTokens(tokens).split(text);
+    ASSERT_EQ(segments_of(segments), segments_of(slow_split(tokens, text), text)) << "round " << round << ": " << text;
+    ASSERT_EQ(joined(segments), text);
   }
 }
 
 TEST(SpecialTokens, text_without_any_is_one_piece) {
   const SpecialTokens tokens({{7, "<x>"}});
   EXPECT_TRUE(tokens.split("").empty());
-  EXPECT_EQ(pieces_of(tokens.split("<x <x")), (std::vector<std::pair<int, std::string>>{{-1, "<x <x"}}));
-  EXPECT_EQ(pieces_of(SpecialTokens({}).split("<x>")), (std::vector<std::pair<int, std::string>>{{-1, "<x>"}}));
+  EXPECT_EQ(segments_of(tokens.split("<x <x")), (std::vector<std::pair<int, std::string>>{{-1, "<x <x"}}));
+  EXPECT_EQ(segments_of(SpecialTokens({}).split("<x>")), (std::vector<std::pair<int, std::string>>{{-1, "<x>"}}));
 }
 
-/// libllama walks from the first piece for each that it finds: about 10^12 steps here.
+/// libllama walks from the first segment for each that it finds: about 10^12 steps here.
 TEST(SpecialTokens, very_many_are_found) {
   constexpr std::size_t kMany = 1'000'000;
   std::string text;
   for (std::size_t i = 0; i < kMany; ++i) text += i % 2 == 0 ? "<x>" : "<y> ";
-  const auto pieces = SpecialTokens({{7, "<x>"}, {8, "<y>"}}).split(text);
-  EXPECT_EQ(pieces.size(), kMany + kMany / 2);
+  const auto segments = SpecialTokens({{7, "<x>"}, {8, "<y>"}}).split(text);
+  EXPECT_EQ(segments.size(), kMany + kMany / 2);
 }
 
 std::vector<Token> by_libllama(const Vocab& vocab, const std::string& text, ControlTokens control) {

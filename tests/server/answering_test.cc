@@ -14,19 +14,19 @@
 namespace winnow::server {
 namespace {
 
-/// Notes the events of one answer, and puts its pieces together.
+/// Notes the events of one answer, and puts its deltas together.
 class Notes : public AnswerWriter {
  public:
   void refused(const std::exception_ptr& /*why*/) override { events += "refused "; }
   void begun() override { events += "begun "; }
   void goes_on() override { events += "on "; }
-  void piece(int /*choice*/, AnswerPiece piece, const AnswerCost& /*now*/) override {
-    ++pieces;
-    all_whole = all_whole && whole_characters(piece.text) == piece.text.size() &&
-                whole_characters(piece.reasoning) == piece.reasoning.size();
-    said.reasoning += piece.reasoning;
-    said.content += piece.text;
-    for (const auto& call : piece.calls) {
+  void delta(int /*choice*/, AnswerDelta delta, const AnswerCost& /*now*/) override {
+    ++deltas;
+    all_whole = all_whole && whole_characters(delta.text) == delta.text.size() &&
+                whole_characters(delta.reasoning) == delta.reasoning.size();
+    said.reasoning += delta.reasoning;
+    said.content += delta.text;
+    for (const auto& call : delta.calls) {
       if (call.index == said.calls.size()) said.calls.push_back({call.id, call.name, {}});
       said.calls.at(call.index).arguments += call.arguments;
     }
@@ -40,7 +40,7 @@ class Notes : public AnswerWriter {
 
   std::string events;
   Message said;
-  int pieces = 0;
+  int deltas = 0;
   int tokens = 0;
   bool all_whole = true;
 };
@@ -123,10 +123,10 @@ TEST(AnsweringTest, TextAndCallsAreThoseOfTheWholeAnswer) {
   }
 }
 
-TEST(AnsweringTest, WithoutAStreamAnAnswerIsOnePiece) {
+TEST(AnsweringTest, WithoutAStreamAnAnswerIsOneDelta) {
   const auto notes = told(
       "a\n" + call_of("one", "{}"), [] { return format_reader(format_with_calls()); }, false, 3);
-  EXPECT_EQ(notes->pieces, 1);
+  EXPECT_EQ(notes->deltas, 1);
   EXPECT_EQ(notes->said.content.front(), 'a');
   EXPECT_EQ(notes->said.calls.at(0).name, "one");
 }
@@ -145,7 +145,7 @@ TEST(AnsweringTest, WhatFailsIsToldOnceAndEndsTheOthers) {
   answering.token(1, 0, {}, "late");
   answering.ended(1, end);
   EXPECT_EQ(writer->events, "begun failed");
-  EXPECT_EQ(writer->pieces, 0);
+  EXPECT_EQ(writer->deltas, 0);
   EXPECT_EQ(cancelled, 1);
 }
 

@@ -15,7 +15,7 @@ AnswerPlan plan_of_message(bool streams) {
   return out;
 }
 
-const std::vector<AnswerPiece> kThoughtTextAndCalls{
+const std::vector<AnswerDelta> kThoughtTextAndCalls{
     {.reasoning = "hm"},
     {.reasoning = " ok", .text = "so"},
     {.text = " it is"},
@@ -29,7 +29,7 @@ TEST(MessageWriterTest, BlocksFollowEachOtherAndPingsMayComeAnywhere) {
   MessageWriter writer(plan_of_message(true), to);
   writer.begun();
   writer.goes_on();
-  for (const auto& piece : kThoughtTextAndCalls) writer.piece(0, piece, {});
+  for (const auto& delta : kThoughtTextAndCalls) writer.delta(0, delta, {});
   writer.goes_on();
   writer.ended(0, {.has_called = true}, {});
   writer.finished({});
@@ -48,7 +48,7 @@ std::string whole_with(const std::string& arguments) {
   const auto to = std::make_shared<Told>();
   MessageWriter writer(plan_of_message(false), to);
   writer.begun();
-  writer.piece(0, {.calls = {{0, "c0", "f", arguments}}}, {});
+  writer.delta(0, {.calls = {{0, "c0", "f", arguments}}}, {});
   writer.ended(0, {.has_called = true}, {});
   writer.finished({});
   return to->whole.body;
@@ -79,7 +79,7 @@ TEST(MessageWriterTest, WholeMessageHasTheSameBlocks) {
   MessageWriter writer(plan_of_message(false), to);
   writer.begun();
   writer.goes_on();
-  writer.piece(0, {.reasoning = "hm", .text = "so", .calls = {{0, "c0", "f", "{\"a\":1}"}}}, {});
+  writer.delta(0, {.reasoning = "hm", .text = "so", .calls = {{0, "c0", "f", "{\"a\":1}"}}}, {});
   writer.ended(0, {.has_called = true}, {});
   AnswerCost cost;
   cost.prompt_tokens = 9;

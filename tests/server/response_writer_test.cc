@@ -14,20 +14,20 @@ AnswerPlan plan_of_response(bool streams) {
   return out;
 }
 
-const std::vector<AnswerPiece> kPieces{
+const std::vector<AnswerDelta> kDeltas{
     {.reasoning = "hm"},
     {.reasoning = " ok", .text = "so"},
     {.calls = {{0, "c0", "f", "{"}}},
     {.calls = {{0, {}, {}, "}"}, {1, "c1", "g", "{}"}}},
 };
 
-/// The reply or the stream to the pieces of an answer.
-std::shared_ptr<Told> told_pieces(bool streams) {
+/// The reply or the stream to the deltas of an answer.
+std::shared_ptr<Told> told_deltas(bool streams) {
   auto out = std::make_shared<Told>();
   ResponseWriter writer(nullptr, plan_of_response(streams), out);
   writer.begun();
   writer.goes_on();
-  for (const auto& piece : kPieces) writer.piece(0, piece, {});
+  for (const auto& delta : kDeltas) writer.delta(0, delta, {});
   writer.goes_on();
   writer.ended(0, {.has_called = true}, {});
   writer.finished({});
@@ -35,7 +35,7 @@ std::shared_ptr<Told> told_pieces(bool streams) {
 }
 
 TEST(ResponseWriterTest, ItemsFollowEachOtherAndProgressMayComeAnywhere) {
-  const auto to = told_pieces(true);
+  const auto to = told_deltas(true);
   EXPECT_TRUE(to->streams && to->ended);
   const std::string item = "response.output_item.";
   const std::string part = "response.content_part.";
@@ -54,7 +54,7 @@ TEST(ResponseWriterTest, ItemsFollowEachOtherAndProgressMayComeAnywhere) {
 }
 
 TEST(ResponseWriterTest, WholeResponseHasTheSameItems) {
-  const auto to = told_pieces(false);
+  const auto to = told_deltas(false);
   EXPECT_TRUE(to->stream.empty());
   const Json reply = Json::parse(to->whole.body);
   ASSERT_EQ(reply["output"].size(), 4U);
@@ -69,7 +69,7 @@ TEST(ResponseWriterTest, FailureEndsAStreamWithWhatIsThere) {
   const auto to = std::make_shared<Told>();
   ResponseWriter writer(nullptr, plan_of_response(true), to);
   writer.begun();
-  writer.piece(0, {.text = "half"}, {});
+  writer.delta(0, {.text = "half"}, {});
   writer.failed(std::make_exception_ptr(ApiError(503, "later")));
   EXPECT_TRUE(to->ended);
   EXPECT_TRUE(event_names(to->stream).ends_with("response.output_text.delta response.failed"));

@@ -195,8 +195,8 @@ void run_strip(const Block& b, int first, int query, Work w) {
 /// Divides the work space and returns its size; for the size alone `memory` may be null.
 std::size_t cut(int width, int queries, std::byte* memory, Work& w) {
   std::size_t bytes = 0;
-  const auto take = [&]<class T>(T*& piece, int rows, int columns) {
-    if (memory != nullptr) piece = reinterpret_cast<T*>(memory + bytes);
+  const auto take = [&]<class T>(T*& part, int rows, int columns) {
+    if (memory != nullptr) part = reinterpret_cast<T*>(memory + bytes);
     bytes += as_size(rows) * as_size(columns) * sizeof(T);
   };
   take(w.keys, kKeys, width);

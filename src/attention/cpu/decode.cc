@@ -106,7 +106,7 @@ void DecodeAttention::begin(const Shape& shape, const Rope& rope, std::span<cons
   s.items.clear();
   s.first_item.assign(1, 0);
   for (const auto& read : reads) {
-    if (read.piece.rotate_to != nullptr) s.rotate_to->reserve(read.piece.rotate_to_end);
+    if (read.run.rotate_to != nullptr) s.rotate_to->reserve(read.run.rotate_to_end);
   }
   std::size_t next = 0;
   for (int row = 0; row < rows; ++row) {
@@ -152,7 +152,7 @@ void DecodeAttention::Impl::run_item(std::size_t index, float* memory, Rotated& 
   stretch.rows = stretch.weights + group * kStretchKeys;
   float* const queries =
       stretch.rows + static_cast<std::ptrdiff_t>(cpu::kTogether) * cpu::decoded_width(shape.head_dim);
-  if (const Rotated want{read.row, read.kv_head, read.piece.query_shift}; want != rotated) {
+  if (const Rotated want{read.row, read.kv_head, read.run.query_shift}; want != rotated) {
     rotate_queries(want, queries);
     rotated = want;
   }

@@ -23,7 +23,7 @@ TextTokens tokens_of(const Model& model, const PromptText& prompt) {
   const auto all = model.tokenize(prompt).text;
   const auto text = model.tokenize(prompt.text);
   TextTokens out{static_cast<int>(all.size() - text.size()), {}};
-  for (const auto token : text) out.pieces.push_back(model.piece(token));
+  for (const auto token : text) out.token_texts.push_back(model.token_text(token));
   return out;
 }
 

@@ -18,12 +18,12 @@ constexpr int kTokens = 16;
 
 /// Prefix sums of the number of heads that keep each token of the text: element i is the sum over the tokens before i.
 std::vector<std::int64_t> sums_of_heads(const Kept& kept, const TextTokens& text) {
-  std::vector<std::int64_t> sums(text.pieces.size() + 1);
+  std::vector<std::int64_t> sums(text.token_texts.size() + 1);
   for (const auto layer : kept.chosen()) {
     for (const auto& head : kept.layers[layer]) {
       for (const auto position : head) {
         const auto index = as_size(position - text.first);
-        if (position >= text.first && index < text.pieces.size()) ++sums[index + 1];
+        if (position >= text.first && index < text.token_texts.size()) ++sums[index + 1];
       }
     }
   }
@@ -46,7 +46,7 @@ std::string one_line(const std::string& text) {
 }  // namespace
 
 std::vector<KeptPassage> best_passages(const Kept& kept, const TextTokens& text, int most) {
-  const int count = static_cast<int>(text.pieces.size());
+  const int count = static_cast<int>(text.token_texts.size());
   const int length = std::min(kTokens, count);
   if (length == 0) return {};
   const auto sums = sums_of_heads(kept, text);
@@ -61,7 +61,7 @@ std::vector<KeptPassage> best_passages(const Kept& kept, const TextTokens& text,
     const auto over = [&](const KeptPassage& p) { return std::abs(p.first - text.first - first) < length; };
     if (std::any_of(out.begin(), out.end(), over)) continue;
     KeptPassage passage{text.first + first, length, static_cast<double>(heads_keep(first)) / all, {}};
-    for (int i = first; i < first + length; ++i) passage.words += text.pieces[i];
+    for (int i = first; i < first + length; ++i) passage.words += text.token_texts[i];
     out.push_back(std::move(passage));
   }
   return out;

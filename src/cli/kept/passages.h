@@ -18,8 +18,8 @@ struct KeptPassage {
 
 /// The text's tokens as they are in the prompt.
 struct TextTokens {
-  int first = 0;                    ///< position of the first
-  std::vector<std::string> pieces;  ///< text of each token, in bytes
+  int first = 0;                         ///< position of the first
+  std::vector<std::string> token_texts;  ///< text of each token, in bytes
 };
 
 /// The `most` passages with the highest shares, in descending order, without overlaps.

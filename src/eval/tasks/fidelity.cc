@@ -17,8 +17,8 @@ namespace {
 constexpr int kFidelityTokens = 7000;
 constexpr int kFidelityAnswer = 64;
 constexpr int kLongAnswer = 1024;
-constexpr int kPieceTokens = 2000;  // of a text that is continued or discussed
-constexpr int kPieces = 3;          // of each text, by default
+constexpr int kExcerptTokens = 2000;  // of a text that is continued or discussed
+constexpr int kExcerpts = 3;          // of each text, by default
 
 /// LongBench prompts of all kinds, `limit` from each file.
 Task make_fidelity(const Model& model, const TaskOptions& options) {
@@ -41,15 +41,15 @@ constexpr AskedLengths kAsked[] = {
 };
 
 /// Parts of texts, each followed by a question.
-std::vector<Sample> pieces_of(const Model& model, const TaskOptions& options, const AskedLengths& asked) {
+std::vector<Sample> excerpts_of(const Model& model, const TaskOptions& options, const AskedLengths& asked) {
   std::vector<Sample> out;
-  const int count = options.limit > 0 ? options.limit : kPieces;
+  const int count = options.limit > 0 ? options.limit : kExcerpts;
   const std::string text = read_folder(std::filesystem::path(options.data) / asked.folder);
-  for (const int length : options.lengths.empty() ? std::vector{kPieceTokens} : options.lengths) {
+  for (const int length : options.lengths.empty() ? std::vector{kExcerptTokens} : options.lengths) {
     for (int i = 0; i < count; ++i) {
       Sample sample;
       sample.id = fmt::format("{}-{}-{}", asked.kind, length, i);
-      sample.prompt.text = asked.before + parts_of(model, spread_piece(text, i, count), std::array{length}).front();
+      sample.prompt.text = asked.before + parts_of(model, spread_excerpt(text, i, count), std::array{length}).front();
       sample.prompt.question = asked.question;
       sample.labels["kind"] = asked.kind;
       out.push_back(std::move(sample));
@@ -77,7 +77,7 @@ Task make_long(const Model& model, const TaskOptions& options) {
   const ForcedAnswer answer{options.answer > 0 ? options.answer : kLongAnswer, ForcedAnswer::Tokens::drawn};
   auto samples = summaries(model, options);
   for (const auto& asked : kAsked) {
-    for (auto& sample : pieces_of(model, options, asked)) samples.push_back(std::move(sample));
+    for (auto& sample : excerpts_of(model, options, asked)) samples.push_back(std::move(sample));
   }
   Task out{{}, agreeing(answer), Against::full};
   for (const std::uint32_t seed : options.seeds) {

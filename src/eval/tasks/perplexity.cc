@@ -45,7 +45,7 @@ Task make_perplexity(const Model& model, const Cut& cut, const TaskOptions& opti
     const std::string text = read_file(file);
     for (const int length : options.lengths.empty() ? std::vector{cut.length} : options.lengths) {
       for (int i = 0; i < count; ++i) {
-        auto sample = perplexity_sample(model, cut, spread_piece(text, i, count), length);
+        auto sample = perplexity_sample(model, cut, spread_excerpt(text, i, count), length);
         sample.id = fmt::format("{}-{}-{}", file.stem().string(), length, i);
         sample.labels = {{"length", std::to_string(length)}, {"text", file.stem().string()}};
         out.samples.push_back(std::move(sample));

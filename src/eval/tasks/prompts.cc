@@ -22,7 +22,8 @@ PromptText cut(const Model& model, const std::string& prompt, int most) {
   const auto question = tokens.size() - std::min(tokens.size() / 2, kQuestionTokens);
   PromptText out;
   out.format = PromptFormat::raw;
-  for (std::size_t i = 0; i < tokens.size(); ++i) (i < question ? out.text : out.question) += model.piece(tokens[i]);
+  for (std::size_t i = 0; i < tokens.size(); ++i)
+    (i < question ? out.text : out.question) += model.token_text(tokens[i]);
   return out;
 }
 

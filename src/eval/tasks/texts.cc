@@ -55,7 +55,7 @@ std::string read_folder(const std::filesystem::path& folder) {
   return out;
 }
 
-std::string_view spread_piece(std::string_view text, int i, int count) {
+std::string_view spread_excerpt(std::string_view text, int i, int count) {
   const double share = 0.05 + 0.9 * i / count;
   const auto line = text.find('\n', static_cast<std::size_t>(share * static_cast<double>(text.size())));
   return text.substr(line == std::string_view::npos ? text.size() : line + 1);

@@ -22,7 +22,7 @@ std::string read_folder(const std::filesystem::path& folder);
 
 /// The text from the beginning of part `i` of `count`, which is the beginning of a line. Parts begin at equal
 /// distances. Skips the first 5 %, where books have their table of contents.
-std::string_view spread_piece(std::string_view text, int i, int count);
+std::string_view spread_excerpt(std::string_view text, int i, int count);
 
 /// Consecutive parts of a text, from its beginning. Part i has tokens[i] tokens if it is tokenized alone. Throws
 /// InputError if the text is too short.

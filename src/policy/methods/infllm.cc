@@ -40,11 +40,11 @@ void represent(cache::LayerLanes& lanes, int head, const Sizes& sizes, int block
   for (int i = 0; i < sizes.block; ++i) received[i] = lanes.state(head, 0, first + i);
   std::vector<float> mean(lanes.shape().head_dim);
   std::vector<float> key(mean.size());
-  std::vector<cache::LanePiece> pieces;
+  std::vector<cache::LaneRun> runs;
   for (const auto i : top(received, kRepresentatives, {})) {
-    pieces.clear();
-    lanes.pieces(head, {first + i, first + i + 1}, pieces);
-    cache::decode_row(pieces.front().keys.type, pieces.front().keys.row(0), key);
+    runs.clear();
+    lanes.runs(head, {first + i, first + i + 1}, runs);
+    cache::decode_row(runs.front().keys.type, runs.front().keys.row(0), key);
     for (std::size_t c = 0; c < key.size(); ++c) mean[c] += key[c] / kRepresentatives;
   }
   lanes.summaries().set(head, block, mean);

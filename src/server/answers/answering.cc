@@ -46,17 +46,17 @@ void Answering::token(std::size_t prompt, int answer, const GeneratedToken& toke
   }
   const std::string whole = take_whole_characters(c.held);
   if (whole.empty()) return;
-  if (auto piece = c.reader->take(whole); !piece.says_nothing()) tell(c, std::move(piece));
+  if (auto delta = c.reader->take(whole); !delta.says_nothing()) tell(c, std::move(delta));
 }
 
-void Answering::tell(Choice& c, AnswerPiece piece) {
-  piece.tokens = std::exchange(c.unsent, {});
-  for (auto& call : piece.calls) {
+void Answering::tell(Choice& c, AnswerDelta delta) {
+  delta.tokens = std::exchange(c.unsent, {});
+  for (auto& call : delta.calls) {
     if (call.name.empty()) continue;
     c.has_called = true;
     if (call.id.empty()) call.id = fmt::format("call-{}-{}-{}", plan_.head.id, c.index, call.index);
   }
-  writer_->piece(c.index, std::move(piece), plan_.cost);
+  writer_->delta(c.index, std::move(delta), plan_.cost);
 }
 
 void Answering::ended(std::size_t prompt, PromptEnd end) {
@@ -81,7 +81,7 @@ void Answering::ended(std::size_t prompt, PromptEnd end) {
 void Answering::end_choice(Choice& c, const Generation& generation, AnswerEnd end) {
   c.held += generation.text.substr(std::min(c.received, generation.text.size()));
   for (; c.reported < generation.logprobs.size(); ++c.reported) c.unsent.push_back(generation.logprobs[c.reported]);
-  AnswerPiece last = c.reader->take(std::exchange(c.held, {}));
+  AnswerDelta last = c.reader->take(std::exchange(c.held, {}));
   last.add(c.reader->finish());
   if (!last.says_nothing() || !c.unsent.empty()) tell(c, std::move(last));
   end.reason = generation.finish;
@@ -95,7 +95,7 @@ void Answering::end_choice(Choice& c, const Generation& generation, AnswerEnd en
 std::string Answering::stop_of(const Generation& generation) const {
   if (generation.finish != FinishReason::stop || plan_.stops.empty()) return {};
   std::string all;
-  for (const Token token : generation.tokens) all += model_->piece(token);
+  for (const Token token : generation.tokens) all += model_->token_text(token);
   const auto begins = [rest = std::string_view(all).substr(std::min(all.size(), generation.text.size()))](
                           const std::string& stop) { return !stop.empty() && rest.starts_with(stop); };
   const auto found = std::ranges::find_if(plan_.stops, begins);

@@ -55,7 +55,7 @@ class Answering : public AnswerListener {
   Choice& choice(std::size_t prompt, int answer);
   bool is_all_ended() const { return ended_ == plan_.prompt_tokens.size(); }
   /// Sends a delta, with the pending log probabilities.
-  void tell(Choice& choice, AnswerPiece piece);
+  void tell(Choice& choice, AnswerDelta delta);
   void end_choice(Choice& choice, const Generation& generation, AnswerEnd end);
   /// The stop text that ended an answer, or "".
   std::string stop_of(const Generation& generation) const;

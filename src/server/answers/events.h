@@ -13,7 +13,7 @@
 namespace winnow::server {
 
 /// A part of a tool call, as it is sent.
-struct CallPiece {
+struct CallDelta {
   std::size_t index = 0;       ///< index of the call in its answer
   std::string id = {};         ///< set in the first delta of the call
   std::string name = {};       ///< set in the first delta of the call
@@ -22,20 +22,20 @@ struct CallPiece {
 
 /// The part of an answer since its last delta. Text and reasoning are whole characters, except at the end of an answer
 /// that ends within a character.
-struct AnswerPiece {
+struct AnswerDelta {
   std::string reasoning = {};
   std::string text = {};
-  std::vector<CallPiece> calls = {};
+  std::vector<CallDelta> calls = {};
   std::vector<GeneratedToken> tokens = {};  ///< with log probabilities, if requested
 
   /// Appends the next delta, except for its tokens.
-  void add(const AnswerPiece& more) {
+  void add(const AnswerDelta& more) {
     reasoning += more.reasoning;
     text += more.text;
     for (const auto& call : more.calls) add(call);
   }
   /// Merges parts of the same call: a delta has one for each call.
-  void add(const CallPiece& call) {
+  void add(const CallDelta& call) {
     if (calls.empty() || calls.back().index != call.index) {
       calls.push_back(call);
     } else {
@@ -72,7 +72,7 @@ class AnswerWriter {
   virtual void begun() = 0;
   /// Called while the request waits, its prompt is read, or its answer is held back.
   virtual void goes_on() = 0;
-  virtual void piece(int choice, AnswerPiece piece, const AnswerCost& now) = 0;
+  virtual void delta(int choice, AnswerDelta delta, const AnswerCost& now) = 0;
   virtual void ended(int choice, const AnswerEnd& end, const AnswerCost& now) = 0;
   virtual void finished(const AnswerCost& cost) = 0;
   virtual void failed(const std::exception_ptr& error) = 0;

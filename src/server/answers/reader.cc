@@ -10,14 +10,14 @@ namespace {
 
 class TextReader : public AnswerReader {
  public:
-  AnswerPiece take(std::string_view text) override { return {.text = std::string(text)}; }
-  AnswerPiece finish() override { return {}; }
+  AnswerDelta take(std::string_view text) override { return {.text = std::string(text)}; }
+  AnswerDelta finish() override { return {}; }
 };
 
-AnswerPiece piece_of(chat::Delta delta) {
-  AnswerPiece out{.reasoning = std::move(delta.reasoning), .text = std::move(delta.content)};
+AnswerDelta delta_of(chat::Delta delta) {
+  AnswerDelta out{.reasoning = std::move(delta.reasoning), .text = std::move(delta.content)};
   for (auto& [index, more] : delta.calls)
-    out.add(CallPiece{index, std::move(more.id), std::move(more.name), std::move(more.arguments)});
+    out.add(CallDelta{index, std::move(more.id), std::move(more.name), std::move(more.arguments)});
   return out;
 }
 
@@ -25,8 +25,8 @@ class FormatReader : public AnswerReader {
  public:
   explicit FormatReader(const chat::AnswerFormat& format) : reader_(format) {}
 
-  AnswerPiece take(std::string_view text) override { return piece_of(reader_.add(text)); }
-  AnswerPiece finish() override { return piece_of(reader_.end()); }
+  AnswerDelta take(std::string_view text) override { return delta_of(reader_.add(text)); }
+  AnswerDelta finish() override { return delta_of(reader_.end()); }
 
  private:
   chat::AnswerReader reader_;

@@ -18,9 +18,9 @@ class AnswerReader {
   virtual ~AnswerReader() = default;
 
   /// Reads more of the answer.
-  virtual AnswerPiece take(std::string_view text) = 0;
+  virtual AnswerDelta take(std::string_view text) = 0;
   /// Reads the rest at the end of the answer.
-  virtual AnswerPiece finish() = 0;
+  virtual AnswerDelta finish() = 0;
 };
 
 /// A reader for which everything is text.

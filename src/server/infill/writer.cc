@@ -14,12 +14,12 @@ const char* stop_type(const AnswerEnd& end) {
 
 }  // namespace
 
-void InfillWriter::piece(int choice, AnswerPiece piece, const AnswerCost& /*now*/) {
+void InfillWriter::delta(int choice, AnswerDelta delta, const AnswerCost& /*now*/) {
   if (!is_streamed()) {
-    text_ = std::move(piece.text);
+    text_ = std::move(delta.text);
     return;
   }
-  write(event({{"index", choice}, {"content", piece.text}, {"stop", false}}));
+  write(event({{"index", choice}, {"content", delta.text}, {"stop", false}}));
 }
 
 void InfillWriter::finished(const AnswerCost& cost) {

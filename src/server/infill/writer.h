@@ -13,7 +13,7 @@ class InfillWriter : public OneAnswerWriter {
  public:
   using OneAnswerWriter::OneAnswerWriter;
 
-  void piece(int choice, AnswerPiece piece, const AnswerCost& now) override;
+  void delta(int choice, AnswerDelta delta, const AnswerCost& now) override;
   void finished(const AnswerCost& cost) override;
 
  private:

@@ -10,7 +10,7 @@ namespace winnow::server {
 namespace {
 
 /// The text of each token, [token]. A character of several tokens belongs to the last of them.
-Json pieces_of(const Model& model, const std::vector<Token>& tokens) {
+Json token_texts_of(const Model& model, const std::vector<Token>& tokens) {
   Json out = Json::array();
   std::string held;
   for (const Token token : tokens) {
@@ -42,7 +42,7 @@ HttpReply kept_reply(const Model& model, const FinishedRequest& request) {
                            {"compressed_tokens", request.kept->seen()},
                            {"entries_per_head", request.kept->entries_per_head()},
                            {"layers", std::move(layers)},
-                           {"pieces", pieces_of(model, request.tokens)}})};
+                           {"pieces", token_texts_of(model, request.tokens)}})};
 }
 
 }  // namespace winnow::server

@@ -61,12 +61,12 @@ std::string input_of(const std::string& arguments) {
   return "{}";
 }
 
-std::string blocks_of(const AnswerPiece& piece) {
+std::string blocks_of(const AnswerDelta& delta) {
   std::vector<std::string> out;
-  if (!piece.reasoning.empty())
-    out.push_back(text_of({{"type", "thinking"}, {"thinking", piece.reasoning}, {"signature", ""}}));
-  if (!piece.text.empty()) out.push_back(text_of({{"type", "text"}, {"text", piece.text}}));
-  for (const auto& call : piece.calls)
+  if (!delta.reasoning.empty())
+    out.push_back(text_of({{"type", "thinking"}, {"thinking", delta.reasoning}, {"signature", ""}}));
+  if (!delta.text.empty()) out.push_back(text_of({{"type", "text"}, {"text", delta.text}}));
+  for (const auto& call : delta.calls)
     out.push_back(
         with_member({{"type", "tool_use"}, {"id", call.id}, {"name", call.name}}, "input", input_of(call.arguments)));
   return fmt::format("[{}]", fmt::join(out, ","));
@@ -98,32 +98,32 @@ void MessageWriter::open(Block kind, Json block) {
 
 void MessageWriter::close() {
   if (!block_) return;
-  if (block_ == Block::thinking) delta({{"type", "signature_delta"}, {"signature", ""}});
+  if (block_ == Block::thinking) tell_delta({{"type", "signature_delta"}, {"signature", ""}});
   block_.reset();
   tell({{"type", "content_block_stop"}, {"index", blocks_ - 1}});
 }
 
-void MessageWriter::delta(Json delta) {
+void MessageWriter::tell_delta(Json delta) {
   tell({{"type", "content_block_delta"}, {"index", blocks_ - 1}, {"delta", std::move(delta)}});
 }
 
-void MessageWriter::piece(int /*choice*/, AnswerPiece piece, const AnswerCost& /*now*/) {
+void MessageWriter::delta(int /*choice*/, AnswerDelta delta, const AnswerCost& /*now*/) {
   if (!is_streamed()) {
-    whole_ = std::move(piece);
+    whole_ = std::move(delta);
     return;
   }
-  if (!piece.reasoning.empty()) {
+  if (!delta.reasoning.empty()) {
     if (block_ != Block::thinking) open(Block::thinking, {{"type", "thinking"}, {"thinking", ""}, {"signature", ""}});
-    delta({{"type", "thinking_delta"}, {"thinking", piece.reasoning}});
+    tell_delta({{"type", "thinking_delta"}, {"thinking", delta.reasoning}});
   }
-  if (!piece.text.empty()) {
+  if (!delta.text.empty()) {
     if (block_ != Block::text) open(Block::text, {{"type", "text"}, {"text", ""}});
-    delta({{"type", "text_delta"}, {"text", piece.text}});
+    tell_delta({{"type", "text_delta"}, {"text", delta.text}});
   }
-  for (const auto& call : piece.calls) {
+  for (const auto& call : delta.calls) {
     if (!call.name.empty())
       open(Block::call, {{"type", "tool_use"}, {"id", call.id}, {"name", call.name}, {"input", Json::object()}});
-    if (!call.arguments.empty()) delta({{"type", "input_json_delta"}, {"partial_json", call.arguments}});
+    if (!call.arguments.empty()) tell_delta({{"type", "input_json_delta"}, {"partial_json", call.arguments}});
   }
 }
 

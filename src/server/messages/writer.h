@@ -15,7 +15,7 @@ class MessageWriter : public OneAnswerWriter {
  public:
   using OneAnswerWriter::OneAnswerWriter;
 
-  void piece(int choice, AnswerPiece piece, const AnswerCost& now) override;
+  void delta(int choice, AnswerDelta delta, const AnswerCost& now) override;
   void finished(const AnswerCost& cost) override;
 
  private:
@@ -30,10 +30,10 @@ class MessageWriter : public OneAnswerWriter {
   /// Ends the open block, unless it is of this kind, and begins a new one.
   void open(Block kind, Json block);
   void close();
-  void delta(Json delta);
+  void tell_delta(Json delta);
   void tell(const Json& event) { write(named_event(event)); }
 
-  AnswerPiece whole_;           ///< unless it is streamed
+  AnswerDelta whole_;           ///< unless it is streamed
   std::optional<Block> block_;  ///< the open block
   std::size_t blocks_ = 0;      ///< number of blocks begun
 };

@@ -7,12 +7,12 @@ namespace winnow::server {
 
 namespace {
 
-Json call_json(const CallPiece& call) {
+Json call_json(const CallDelta& call) {
   return {{"id", call.id}, {"type", "function"}, {"function", {{"name", call.name}, {"arguments", call.arguments}}}};
 }
 
 /// The first delta of a call has its name, the others have parts of its arguments.
-Json call_delta(const CallPiece& call) {
+Json call_delta(const CallDelta& call) {
   Json out = call.name.empty() ? Json{{"function", {{"arguments", call.arguments}}}} : call_json(call);
   out["index"] = call.index;
   return out;
@@ -25,23 +25,23 @@ void put_reasoning(Json& message, const std::string& reasoning) {
 
 }  // namespace
 
-void ChatWriter::put_piece(Json& choice, const AnswerPiece& piece) const {
-  Json& delta = choice["delta"] = Json::object();
-  put_reasoning(delta, piece.reasoning);
-  if (!piece.text.empty()) delta["content"] = piece.text;
-  if (piece.calls.empty()) return;
-  delta["tool_calls"] = Json::array();
-  for (const auto& call : piece.calls) delta["tool_calls"].push_back(call_delta(call));
+void ChatWriter::put_delta(Json& choice, const AnswerDelta& delta) const {
+  Json& out = choice["delta"] = Json::object();
+  put_reasoning(out, delta.reasoning);
+  if (!delta.text.empty()) out["content"] = delta.text;
+  if (delta.calls.empty()) return;
+  out["tool_calls"] = Json::array();
+  for (const auto& call : delta.calls) out["tool_calls"].push_back(call_delta(call));
 }
 
 void ChatWriter::put_whole(Json& choice, const Whole& whole) const {
-  const AnswerPiece& piece = whole.piece;
-  Json& message = choice["message"] = {{"role", "assistant"}, {"content", piece.text}};
-  put_reasoning(message, piece.reasoning);
-  if (piece.calls.empty()) return;
-  if (piece.text.empty()) message["content"] = nullptr;
+  const AnswerDelta& delta = whole.answer;
+  Json& message = choice["message"] = {{"role", "assistant"}, {"content", delta.text}};
+  put_reasoning(message, delta.reasoning);
+  if (delta.calls.empty()) return;
+  if (delta.text.empty()) message["content"] = nullptr;
   message["tool_calls"] = Json::array();
-  for (const auto& call : piece.calls) message["tool_calls"].push_back(call_json(call));
+  for (const auto& call : delta.calls) message["tool_calls"].push_back(call_json(call));
 }
 
 Json ChatWriter::logprobs(int /*choice*/, std::span<const GeneratedToken> tokens) {

@@ -14,7 +14,7 @@ class ChatWriter : public ChoicesWriter {
   const char* whole_object() const override { return "chat.completion"; }
   const char* chunk_object() const override { return "chat.completion.chunk"; }
   Json first_chunk() const override { return {{"delta", {{"role", "assistant"}, {"content", ""}}}}; }
-  void put_piece(Json& choice, const AnswerPiece& piece) const override;
+  void put_delta(Json& choice, const AnswerDelta& delta) const override;
   void put_whole(Json& choice, const Whole& whole) const override;
   Json logprobs(int choice, std::span<const GeneratedToken> tokens) override;
   const char* finish_of(const AnswerEnd& end) const override;

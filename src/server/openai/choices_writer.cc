@@ -35,26 +35,26 @@ Json ChoicesWriter::chunk(Json choice, const AnswerCost& now) const {
   return out;
 }
 
-Json ChoicesWriter::piece_json(int choice, const AnswerPiece& piece, const char* finish, const AnswerCost& now) {
+Json ChoicesWriter::delta_json(int choice, const AnswerDelta& delta, const char* finish, const AnswerCost& now) {
   Json out{{"index", choice}};
-  put_piece(out, piece);
-  out["logprobs"] = piece.tokens.empty() ? Json(nullptr) : logprobs(choice, piece.tokens);
+  put_delta(out, delta);
+  out["logprobs"] = delta.tokens.empty() ? Json(nullptr) : logprobs(choice, delta.tokens);
   out["finish_reason"] = finish == nullptr ? Json(nullptr) : Json(finish);
   return chunk(std::move(out), now);
 }
 
-void ChoicesWriter::piece(int choice, AnswerPiece piece, const AnswerCost& now) {
+void ChoicesWriter::delta(int choice, AnswerDelta delta, const AnswerCost& now) {
   if (is_streamed()) {
-    write(event(piece_json(choice, piece, nullptr, now)));
+    write(event(delta_json(choice, delta, nullptr, now)));
   } else {
-    answers_[as_size(choice)].piece = std::move(piece);
+    answers_[as_size(choice)].answer = std::move(delta);
   }
 }
 
 void ChoicesWriter::ended(int choice, const AnswerEnd& end, const AnswerCost& now) {
   answers_[as_size(choice)].end = end;
   if (!is_streamed()) return;
-  Json last = piece_json(choice, {}, finish_of(end), now);
+  Json last = delta_json(choice, {}, finish_of(end), now);
   if (end.is_of_last_prompt) {
     last["winnow"] = keeping_json(now);
     last["timings"] = timings_json(now);
@@ -66,7 +66,7 @@ Json ChoicesWriter::whole_json(int choice) {
   const Whole& whole = answers_[as_size(choice)];
   Json out{{"index", choice}};
   put_whole(out, whole);
-  out["logprobs"] = plan().form.alternatives ? logprobs(choice, whole.piece.tokens) : Json(nullptr);
+  out["logprobs"] = plan().form.alternatives ? logprobs(choice, whole.answer.tokens) : Json(nullptr);
   out["finish_reason"] = finish_of(whole.end);
   complete(out, whole);
   return out;

@@ -17,14 +17,14 @@ class ChoicesWriter : public SurfaceWriter {
  public:
   ChoicesWriter(std::shared_ptr<const Model> model, AnswerPlan plan, std::shared_ptr<Responder> to);
 
-  void piece(int choice, AnswerPiece piece, const AnswerCost& now) override;
+  void delta(int choice, AnswerDelta delta, const AnswerCost& now) override;
   void ended(int choice, const AnswerEnd& end, const AnswerCost& now) override;
   void finished(const AnswerCost& cost) override;
 
  protected:
   /// An answer that is sent at once.
   struct Whole {
-    AnswerPiece piece;
+    AnswerDelta answer;
     AnswerEnd end;
   };
 
@@ -34,7 +34,7 @@ class ChoicesWriter : public SurfaceWriter {
   /// The first chunk of each choice; null: none.
   virtual Json first_chunk() const { return nullptr; }
   /// Adds a delta to a choice of a chunk.
-  virtual void put_piece(Json& choice, const AnswerPiece& piece) const = 0;
+  virtual void put_delta(Json& choice, const AnswerDelta& delta) const = 0;
   /// Adds an answer to a choice, before the fields that all choices have.
   virtual void put_whole(Json& choice, const Whole& whole) const = 0;
   /// Edits a complete choice.
@@ -48,7 +48,7 @@ class ChoicesWriter : public SurfaceWriter {
  private:
   void open_stream() override;
   Json chunk(Json choice, const AnswerCost& now) const;
-  Json piece_json(int choice, const AnswerPiece& piece, const char* finish, const AnswerCost& now);
+  Json delta_json(int choice, const AnswerDelta& delta, const char* finish, const AnswerCost& now);
   Json whole_json(int choice);
 
   std::shared_ptr<const Model> model_;

@@ -10,11 +10,11 @@ void CompletionWriter::complete(Json& choice, const Whole& whole) const {
   if (plan().echoed.empty()) return;
   const auto& tokens = plan().echoed[choice["index"].get<std::size_t>() / as_size(plan().form.answers)];
   std::string text;
-  for (const Token token : tokens) text += model().piece(token);
-  choice["text"] = text + whole.piece.text;
+  for (const Token token : tokens) text += model().token_text(token);
+  choice["text"] = text + whole.answer.text;
   if (!plan().form.alternatives) return;
   auto all = *whole.end.prompt_logprobs;
-  all.insert(all.end(), whole.piece.tokens.begin(), whole.piece.tokens.end());
+  all.insert(all.end(), whole.answer.tokens.begin(), whole.answer.tokens.end());
   choice["logprobs"] = echoed_logprobs(tokens.front(), all, *plan().form.alternatives, model());
 }
 

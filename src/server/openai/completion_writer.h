@@ -15,8 +15,8 @@ class CompletionWriter : public ChoicesWriter {
  protected:
   const char* whole_object() const override { return "text_completion"; }
   const char* chunk_object() const override { return "text_completion"; }
-  void put_piece(Json& choice, const AnswerPiece& piece) const override { choice["text"] = piece.text; }
-  void put_whole(Json& choice, const Whole& whole) const override { choice["text"] = whole.piece.text; }
+  void put_delta(Json& choice, const AnswerDelta& delta) const override { choice["text"] = delta.text; }
+  void put_whole(Json& choice, const Whole& whole) const override { choice["text"] = whole.answer.text; }
   void complete(Json& choice, const Whole& whole) const override;
   Json logprobs(int choice, std::span<const GeneratedToken> tokens) override;
 

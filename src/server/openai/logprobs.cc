@@ -64,13 +64,13 @@ Json completion_logprobs(std::span<const GeneratedToken> tokens, int alternative
     for (const auto& other : best(token, alternatives)) top[shown_text(token_name(other.id, model))] = other.logprob;
     out["top_logprobs"].push_back(std::move(top));
     out["text_offset"].push_back(offset);
-    offset += count_characters(model.piece(token.chosen.id));
+    offset += count_characters(model.token_text(token.chosen.id));
   }
   return out;
 }
 
 Json echoed_logprobs(Token first, std::span<const GeneratedToken> others, int alternatives, const Model& model) {
-  std::size_t offset = count_characters(model.piece(first));
+  std::size_t offset = count_characters(model.token_text(first));
   Json out = completion_logprobs(others, alternatives, model, offset);
   const auto put_first = [&out](const char* list, Json value) {
     out[list].insert(out[list].begin(), std::move(value));

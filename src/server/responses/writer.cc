@@ -107,7 +107,7 @@ void ResponseWriter::add_text(const std::string& text, std::span<const Generated
   tell_of_item("response.output_text.delta", {{"content_index", 0}, {"delta", text}, {"logprobs", logprobs}});
 }
 
-void ResponseWriter::add_call(const CallPiece& call) {
+void ResponseWriter::add_call(const CallDelta& call) {
   if (!call.name.empty()) {
     open(Item::call, {{"id", new_id("fc_")},
                       {"type", "function_call"},
@@ -121,14 +121,14 @@ void ResponseWriter::add_call(const CallPiece& call) {
   tell_of_item("response.function_call_arguments.delta", {{"delta", call.arguments}});
 }
 
-void ResponseWriter::piece(int /*choice*/, AnswerPiece piece, const AnswerCost& /*now*/) {
-  if (!piece.reasoning.empty()) {
+void ResponseWriter::delta(int /*choice*/, AnswerDelta delta, const AnswerCost& /*now*/) {
+  if (!delta.reasoning.empty()) {
     open_text(Item::reasoning);
-    add(part()["text"], piece.reasoning);
-    tell_of_item("response.reasoning_text.delta", {{"content_index", 0}, {"delta", piece.reasoning}});
+    add(part()["text"], delta.reasoning);
+    tell_of_item("response.reasoning_text.delta", {{"content_index", 0}, {"delta", delta.reasoning}});
   }
-  if (!piece.text.empty()) add_text(piece.text, piece.tokens);
-  for (const auto& call : piece.calls) add_call(call);
+  if (!delta.text.empty()) add_text(delta.text, delta.tokens);
+  for (const auto& call : delta.calls) add_call(call);
 }
 
 void ResponseWriter::finished(const AnswerCost& cost) {

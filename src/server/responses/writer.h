@@ -21,7 +21,7 @@ class ResponseWriter : public OneAnswerWriter {
   ResponseWriter(std::shared_ptr<const Model> model, AnswerPlan plan, std::shared_ptr<Responder> to)
       : OneAnswerWriter(std::move(plan), std::move(to)), model_(std::move(model)) {}
 
-  void piece(int choice, AnswerPiece piece, const AnswerCost& now) override;
+  void delta(int choice, AnswerDelta delta, const AnswerCost& now) override;
   void finished(const AnswerCost& cost) override;
 
  private:
@@ -41,7 +41,7 @@ class ResponseWriter : public OneAnswerWriter {
   void close(const char* status);
   void close_text();
   void add_text(const std::string& text, std::span<const GeneratedToken> tokens);
-  void add_call(const CallPiece& call);
+  void add_call(const CallDelta& call);
   Json& item() { return output_.back(); }
   Json& part() { return item()["content"][0]; }
 

@@ -8,7 +8,7 @@
 namespace winnow::cache {
 
 /// A run of a lane's entries for attention: contiguous rows, or the merged entries of such rows.
-struct LanePiece {
+struct LaneRun {
   Rows keys;
   Rows values;
   std::int64_t query_shift = 0;
