@@ -13,7 +13,7 @@ struct Asker {
   std::string key;       ///< empty if no keys are needed
   std::string key_name;  ///< for the log
   Clock::time_point arrived;
-  std::string session = {};  ///< from the header; empty: it has none
+  std::string conversation = {};  ///< from the header; empty: it has none
 };
 
 }  // namespace winnow::server

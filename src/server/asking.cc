@@ -15,13 +15,13 @@
 #include "engine/model_impl.h"
 #include "engine/wording.h"
 #include "server/answers/answering.h"
+#include "server/conversations/conversation_answer.h"
 #include "server/digest.h"
 #include "server/documents/asking_source.h"
 #include "server/documents/routes.h"
 #include "server/openai/answer.h"
 #include "server/openai/cache_fields.h"
 #include "server/openai/errors.h"
-#include "server/sessions/session_answer.h"
 
 namespace winnow::server {
 
@@ -77,7 +77,7 @@ struct Asking::Asked {
         surface(of),
         asker(who),
         to(std::move(responder)),
-        keeping(read_keeping(fields, room.options.defaults, asker.session)),
+        keeping(read_keeping(fields, room.options.defaults, asker.conversation)),
         request(of.read(fields, {*room.model, room.options.defaults, room.context})) {}
 
   std::shared_ptr<RequestShare> share;
@@ -88,16 +88,16 @@ struct Asking::Asked {
   std::shared_ptr<Responder> to;
   Keeping keeping;
   AnswerRequest request;
-  std::shared_ptr<SessionTurn> turn;  ///< null: not part of a stored conversation
-  std::vector<AskedMessage> said;     ///< in this turn
-  Documents documents;                ///< to ask
-  chat::AnswerFormat format;          ///< of the answers to a conversation
+  std::shared_ptr<ConversationTurn> turn;  ///< null: not part of a stored conversation
+  std::vector<AskedMessage> said;          ///< in this turn
+  Documents documents;                     ///< to ask
+  chat::AnswerFormat format;               ///< of the answers to a conversation
 };
 
 void Asking::ask(const Surface& surface, const Asker& asker, const std::string& body,
                  const std::shared_ptr<Responder>& to) {
   const auto asked = std::make_shared<Asked>(body, surface, asker, to, room_);
-  if (!asked->keeping.session && asked->keeping.documents.empty()) return go_on(*asked);
+  if (!asked->keeping.conversation && asked->keeping.documents.empty()) return go_on(*asked);
   room_.store_workers.post([this, asked] {
     room_.answer(*asked->to, asked->asker, [&] {
       try {
@@ -113,10 +113,10 @@ void Asking::ask(const Surface& surface, const Asker& asker, const std::string& 
 
 void Asking::open(Asked& asked) {
   const auto& keeping = asked.keeping;
-  if (keeping.session) {
+  if (keeping.conversation) {
     if (asked.request.conversation() == nullptr)
       throw FieldError("winnow.session", "a session is a chat: use /v1/chat/completions");
-    asked.turn = room_.sessions.begin({asked.asker.key, *keeping.session});
+    asked.turn = room_.conversations.begin({asked.asker.key, *keeping.conversation});
   }
   if (keeping.documents.empty()) return;
   check_question(asked.request);
@@ -282,8 +282,8 @@ std::shared_ptr<AnswerListener> Asking::listener_of(Asked& asked, const AnswerPl
       RequestRecord{.path = asker.path, .id = plan.head.id, .key = asker.key_name, .cost = plan.cost}, asker.arrived,
       plan.prompt_tokens, plan.form.answers);
   if (!asked.turn) return listener;
-  return std::make_shared<SessionAnswer>(std::move(listener), std::move(asked.turn), std::move(asked.said),
-                                         std::move(asked.format), room_.store_workers, room_.to_http);
+  return std::make_shared<ConversationAnswer>(std::move(listener), std::move(asked.turn), std::move(asked.said),
+                                              std::move(asked.format), room_.store_workers, room_.to_http);
 }
 
 void Asking::name_left_out(const std::set<std::string>& keywords) const {

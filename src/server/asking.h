@@ -11,6 +11,7 @@
 #include "server/answers/surface.h"
 #include "server/answers/written.h"
 #include "server/asker.h"
+#include "server/conversations/conversations.h"
 #include "server/documents/questions.h"
 #include "server/documents/shelf.h"
 #include "server/engine_thread.h"
@@ -21,7 +22,6 @@
 #include "server/options.h"
 #include "server/post.h"
 #include "server/request_memory.h"
-#include "server/sessions/sessions.h"
 #include "server/workers.h"
 
 namespace winnow::server {
@@ -38,7 +38,7 @@ struct AskingRoom {
   std::shared_ptr<RequestMemory> memory;
   UnknownFields& unknown;
   FinishedRequests& finished;
-  Sessions& sessions;
+  Conversations& conversations;
   Shelf* shelf;            ///< null: the server has no documents
   Workers& store_workers;  ///< workers that may block on a store
   /// Calls a function for a request, and replies with an error if it throws.

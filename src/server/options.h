@@ -44,7 +44,7 @@ struct ServerOptions {
   HttpLimits http;
   EngineLimits engine;
   RequestDefaults defaults;
-  std::string sessions;  ///< store of conversations: a folder, or the address of a Redis server; empty: none
+  std::string conversations;  ///< store of conversations: a folder, or the address of a Redis server; empty: none
 };
 
 }  // namespace winnow::server

@@ -6,11 +6,11 @@
 #include <utility>
 
 #include "base/printable.h"
+#include "server/conversations/conversation_routes.h"
 #include "server/kept/reply.h"
 #include "server/openai/errors.h"
 #include "server/openai/text_routes.h"
 #include "server/page/page.h"
-#include "server/sessions/session_routes.h"
 
 namespace winnow::server {
 
@@ -40,7 +40,7 @@ Site::Site(std::shared_ptr<const Model> model, const ServerOptions& options, Eng
       keys_(options.keys),
       hosts_(host_names(options)),
       origins_(options.origins),
-      sessions_(options.sessions),
+      conversations_(options.conversations),
       memory_(std::make_shared<RequestMemory>(options.engine.request_memory)),
       metrics_(std::make_unique<Metrics>(served_.name, options.engine.scheduler.memory)),
       log_(std::make_unique<RequestLog>(options.log)),
@@ -59,7 +59,7 @@ Site::Site(std::shared_ptr<const Model> model, const ServerOptions& options, Eng
   add_text_route("/detokenize", detokenize_route);
   add_text_route("/apply-template", apply_template_route);
   add_kept("/winnow/requests/{}/kept");
-  add_sessions("/v1/sessions");
+  add_conversations("/v1/sessions");
   add_embeddings();
   documents_.add_to(router_);
   asking_.emplace(
@@ -73,7 +73,7 @@ Site::Site(std::shared_ptr<const Model> model, const ServerOptions& options, Eng
                  .memory = memory_,
                  .unknown = unknown_,
                  .finished = finished_,
-                 .sessions = sessions_,
+                 .conversations = conversations_,
                  .shelf = documents_.shelf(),
                  .store_workers = store_workers_,
                  .answer = [this](Responder& to, const Asker& asker, const auto& work) { answer(to, asker, work); }});
@@ -159,18 +159,20 @@ void Site::add_kept(const std::string& path) {
                }});
 }
 
-void Site::add_sessions(const std::string& path) {
+void Site::add_conversations(const std::string& path) {
   const auto add = [this](const std::string& method, const std::string& at, auto reply) {
-    router_.add({method, at, Access::key_holders,
-                 [this, reply](const HttpHead& head, const HttpBody&, const std::shared_ptr<Responder>& to) {
-                   store_workers_.post([this, reply, asker = asker_of(head), name = head.parameter, to] {
-                     answer(*to, asker, [&] { to->send(reply(sessions_.store(), SessionKey{asker.key, name})); });
-                   });
-                 }});
+    router_.add(
+        {method, at, Access::key_holders,
+         [this, reply](const HttpHead& head, const HttpBody&, const std::shared_ptr<Responder>& to) {
+           store_workers_.post([this, reply, asker = asker_of(head), name = head.parameter, to] {
+             answer(*to, asker, [&] { to->send(reply(conversations_.store(), ConversationKey{asker.key, name})); });
+           });
+         }});
   };
-  add("GET", path, [](const SessionStore& store, const SessionKey& key) { return sessions_reply(store, key.owner); });
-  add("GET", path + "/{}", session_reply);
-  add("DELETE", path + "/{}", remove_session);
+  add("GET", path,
+      [](const ConversationStore& store, const ConversationKey& key) { return conversations_reply(store, key.owner); });
+  add("GET", path + "/{}", conversation_reply);
+  add("DELETE", path + "/{}", remove_conversation);
 }
 
 Asker Site::asker_of(const HttpHead& head) const {

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "server/asker.h"
 #include "server/asking.h"
+#include "server/conversations/conversations.h"
 #include "server/documents/questions.h"
 #include "server/documents/routes.h"
 #include "server/embeddings/routes.h"
@@ -27,7 +28,6 @@
 #include "server/post.h"
 #include "server/request_log.h"
 #include "server/request_memory.h"
-#include "server/sessions/sessions.h"
 #include "server/workers.h"
 
 namespace winnow::server {
@@ -63,7 +63,7 @@ class Site : public HttpHandler {
   void add_text_route(const std::string& path, TextRoute route);
   void add_answers(const Surface& surface);
   void add_kept(const std::string& path);
-  void add_sessions(const std::string& path);
+  void add_conversations(const std::string& path);
   void add_embeddings();
 
   Asker asker_of(const HttpHead& head) const;
@@ -79,7 +79,7 @@ class Site : public HttpHandler {
   Hosts hosts_;
   Origins origins_;
   Router router_;
-  Sessions sessions_;
+  Conversations conversations_;
   std::shared_ptr<RequestMemory> memory_;
   FinishedRequests finished_;  ///< used by the HTTP thread only
   const std::unique_ptr<Metrics> metrics_;

@@ -70,7 +70,8 @@ void add_log_options(CLI::App& serve, RawServe& r) {
 
 void add_store_options(CLI::App& serve, RawServe& r) {
   serve.add_option("--documents", r.options.server.documents, fmt::format("where documents are kept: {}", kStoreForm));
-  serve.add_option("--sessions", r.options.server.sessions, fmt::format("where sessions are kept: {}", kStoreForm));
+  serve.add_option("--sessions", r.options.server.conversations,
+                   fmt::format("where sessions are kept: {}", kStoreForm));
 }
 
 void add_load_options(CLI::App& serve, RawServe& r) {

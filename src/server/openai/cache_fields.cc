@@ -6,8 +6,8 @@
 #include "base/printable.h"
 #include "documents/asking.h"
 #include "policy/suggest.h"
+#include "server/conversations/conversation_store.h"
 #include "server/openai/errors.h"
-#include "server/sessions/session_store.h"
 #include "winnow/policy/method.h"
 
 namespace winnow::server {
@@ -43,7 +43,7 @@ void read_asking(Fields& fields, const std::optional<Budget>& given, Keeping& ou
     throw FieldError(fields.path("documents"), "winnow.documents is an empty list: name at least one");
   for (std::size_t i = 0; i < names->size(); ++i)
     out.documents.push_back(text_at((*names)[i], fmt::format("{}[{}]", fields.path("documents"), i)));
-  if (out.session)
+  if (out.conversation)
     throw FieldError(fields.path("session"), "a session does not go with winnow.documents: leave it out");
   for (const char* const other : {"kv", "protocol"}) {
     if (fields.any(other) != nullptr)
@@ -59,7 +59,7 @@ void read_asking(Fields& fields, const std::optional<Budget>& given, Keeping& ou
 
 /// Reads the session's name from the header or the object `winnow`; empty if there is none. They must not differ, since
 /// load balancers only see the header.
-std::optional<std::string> session_name(const std::string& header, Fields& fields) {
+std::optional<std::string> conversation_name(const std::string& header, Fields& fields) {
   auto name = fields.text("session");
   if (name && !header.empty() && *name != header)
     throw FieldError(fields.path("session"), fmt::format("winnow.session is {}, and the header Winnow-Session says {}: "
@@ -70,9 +70,9 @@ std::optional<std::string> session_name(const std::string& header, Fields& field
 }
 
 /// Sets the options that a stored conversation needs.
-void keep_session(const std::string& name, Keeping& keeping) {
-  parsed("winnow.session", [&name] { check_session_name(name); });
-  keeping.session = name;
+void keep_conversation(const std::string& name, Keeping& keeping) {
+  parsed("winnow.session", [&name] { check_conversation_name(name); });
+  keeping.conversation = name;
   keeping.protocol = Protocol::agnostic;
 }
 
@@ -107,16 +107,16 @@ Keeping read_keeping(Fields& fields, const RequestDefaults& defaults, const std:
   Keeping out{{}, defaults.protocol};
   const Json* const object = fields.object("winnow");
   if (object == nullptr) {
-    if (!session.empty()) keep_session(session, out);
+    if (!session.empty()) keep_conversation(session, out);
     out.keep = defaults.keep.with(out.protocol);
     return out;
   }
   Fields inner(*object, "winnow.");
   const auto protocol = inner.word("protocol", {"question-aware", "question-agnostic"});
   if (protocol) out.protocol = *protocol == "question-aware" ? Protocol::aware : Protocol::agnostic;
-  if (const auto name = session_name(session, inner)) keep_session(*name, out);
+  if (const auto name = conversation_name(session, inner)) keep_conversation(*name, out);
   out.keep = read_cache(inner, defaults.keep, out.protocol);
-  if (out.session && protocol == "question-aware")
+  if (out.conversation && protocol == "question-aware")
     throw FieldError(inner.path("protocol"),
                      "a session is kept for questions that are not known yet: its protocol is question-agnostic");
   read_asking(inner, inner.any("budget") == nullptr ? std::nullopt : out.keep.budget, out);

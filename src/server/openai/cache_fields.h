@@ -16,7 +16,7 @@ namespace winnow::server {
 struct Keeping {
   CacheOptions keep;
   Protocol protocol = Protocol::aware;
-  std::optional<std::string> session = {};  ///< name of the stored conversation that the request continues
+  std::optional<std::string> conversation = {};  ///< name of the stored conversation that the request continues
   std::vector<std::string> documents = {};  ///< names of the documents to ask; `keep` then has the options of `ask`
   AskOptions ask = {};
 };

@@ -8,30 +8,31 @@
 #include <string>
 #include <vector>
 
-#include "server/sessions/session_store.h"
+#include "server/conversations/conversation_store.h"
 
 namespace winnow::server {
 
 /// Conversations that are being answered. Thread-safe.
-class BusySessions {
+class BusyConversations {
  public:
   /// Returns false if the conversation is already being answered.
-  bool add(const SessionKey& key);
-  void remove(const SessionKey& key);
+  bool add(const ConversationKey& key);
+  void remove(const ConversationKey& key);
 
  private:
   std::mutex mutex_;
-  std::set<SessionKey> keys_;
+  std::set<ConversationKey> keys_;
 };
 
 /// The next turn of a conversation. During its lifetime, this server begins no other turn of it.
-class SessionTurn {
+class ConversationTurn {
  public:
   /// `store` outlives keep(). The key is in `busy`.
-  SessionTurn(SessionStore& store, std::shared_ptr<BusySessions> busy, SessionKey key, SessionRecord before);
-  ~SessionTurn();
-  SessionTurn(const SessionTurn&) = delete;
-  SessionTurn& operator=(const SessionTurn&) = delete;
+  ConversationTurn(ConversationStore& store, std::shared_ptr<BusyConversations> busy, ConversationKey key,
+                   ConversationRecord before);
+  ~ConversationTurn();
+  ConversationTurn(const ConversationTurn&) = delete;
+  ConversationTurn& operator=(const ConversationTurn&) = delete;
 
   /// Earlier messages.
   const std::vector<AskedMessage>& before() const { return record_.messages; }
@@ -40,28 +41,28 @@ class SessionTurn {
   void keep(std::vector<AskedMessage> messages, Message answer);
 
  private:
-  SessionStore& store_;
-  std::shared_ptr<BusySessions> busy_;  ///< shared, since a turn may outlive the server's other parts
-  SessionKey key_;
-  SessionRecord record_;
+  ConversationStore& store_;
+  std::shared_ptr<BusyConversations> busy_;  ///< shared, since a turn may outlive the server's other parts
+  ConversationKey key_;
+  ConversationRecord record_;
 };
 
 /// The stored conversations of all clients. Thread-safe.
-class Sessions {
+class Conversations {
  public:
-  /// `where` is that of a SessionStore; empty: nothing is stored. Throws UsageError, InputError.
-  explicit Sessions(const std::string& where);
+  /// `where` is that of a ConversationStore; empty: nothing is stored. Throws UsageError, InputError.
+  explicit Conversations(const std::string& where);
 
   /// Throws ApiError (501) if nothing is stored.
-  SessionStore& store();
+  ConversationStore& store();
 
   /// Continues or begins a conversation. Throws ApiError: 409 while it is being answered, 503 for a store that cannot
   /// be read.
-  std::shared_ptr<SessionTurn> begin(const SessionKey& key);
+  std::shared_ptr<ConversationTurn> begin(const ConversationKey& key);
 
  private:
-  std::optional<SessionStore> store_;
-  std::shared_ptr<BusySessions> busy_ = std::make_shared<BusySessions>();
+  std::optional<ConversationStore> store_;
+  std::shared_ptr<BusyConversations> busy_ = std::make_shared<BusyConversations>();
 };
 
 }  // namespace winnow::server

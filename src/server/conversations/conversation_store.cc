@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/sessions/session_store.h"
+#include "server/conversations/conversation_store.h"
 
 #include <spdlog/fmt/fmt.h>
 
@@ -34,7 +34,7 @@ std::string prefix_of(const std::string& owner) {
   return "s/" + digest_of("winnow sessions of " + owner).substr(0, kDigits) + "/";
 }
 
-std::string record_key(const SessionKey& key) { return prefix_of(key.owner) + key.name; }
+std::string record_key(const ConversationKey& key) { return prefix_of(key.owner) + key.name; }
 
 Role role_named(const std::string& name) {
   for (const auto role : {Role::user, Role::assistant, Role::system, Role::tool}) {
@@ -72,15 +72,15 @@ AskedMessage parse_message(const StoredJson& json) {
   return out;
 }
 
-std::string print(const SessionRecord& record) {
+std::string print(const ConversationRecord& record) {
   StoredJson messages = StoredJson::array();
   for (const auto& message : record.messages) messages.push_back(print(message));
   const StoredJson json{{"id", record.id}, {"messages", messages}, {"turns", record.turns}, {"used", record.used}};
   return json.dump(-1, ' ', false, StoredJson::error_handler_t::replace);
 }
 
-SessionRecord parse(const store::Bytes& bytes, const std::string& where, std::string_view name) {
-  SessionRecord out;
+ConversationRecord parse(const store::Bytes& bytes, const std::string& where, std::string_view name) {
+  ConversationRecord out;
   try {
     const auto json = parse_json<StoredJson>(record_text(bytes));
     for (const auto& message : json.at("messages")) out.messages.push_back(parse_message(message));
@@ -95,7 +95,7 @@ SessionRecord parse(const store::Bytes& bytes, const std::string& where, std::st
 
 }  // namespace
 
-void check_session_name(const std::string& name) {
+void check_conversation_name(const std::string& name) {
   constexpr std::size_t kMost = 200;
   if (name.empty() || name.size() > kMost)
     throw UsageError(fmt::format("the name of a session has 1 to {} bytes, and not {}", kMost, name.size()));
@@ -104,7 +104,7 @@ void check_session_name(const std::string& name) {
     throw UsageError(fmt::format("the name of a session is UTF-8 without control characters, and not {}", brief(name)));
 }
 
-SessionStore::SessionStore(const std::string& where)
+ConversationStore::ConversationStore(const std::string& where)
     : bytes_(store::open({where, "sessions"}, store::Missing::is_created)), place_(bytes_->name()) {
   bytes_->change([this](store::Change& change) {
     const auto format = change.record(kFormatKey);
@@ -114,15 +114,15 @@ SessionStore::SessionStore(const std::string& where)
   });
 }
 
-std::optional<SessionRecord> SessionStore::get(const SessionKey& key) const {
+std::optional<ConversationRecord> ConversationStore::get(const ConversationKey& key) const {
   const auto found = bytes_->record(record_key(key));
   if (!found) return std::nullopt;
   return parse(*found, bytes_->name(), key.name);
 }
 
-std::vector<std::pair<std::string, SessionRecord>> SessionStore::list(const std::string& owner) const {
+std::vector<std::pair<std::string, ConversationRecord>> ConversationStore::list(const std::string& owner) const {
   const auto prefix = prefix_of(owner);
-  std::vector<std::pair<std::string, SessionRecord>> out;
+  std::vector<std::pair<std::string, ConversationRecord>> out;
   for (const auto& [key, bytes] : bytes_->records(prefix)) {
     auto name = key.substr(prefix.size());
     auto record = parse(bytes, bytes_->name(), name);
@@ -131,20 +131,20 @@ std::vector<std::pair<std::string, SessionRecord>> SessionStore::list(const std:
   return out;
 }
 
-bool SessionStore::put(const SessionKey& key, const SessionRecord& record) {
+bool ConversationStore::put(const ConversationKey& key, const ConversationRecord& record) {
   const auto place = record_key(key);
   const auto text = print(record);
   bool done = false;
   bytes_->change([&](store::Change& change) {
     const auto stored = change.record(place);
-    const auto now = stored ? parse(*stored, bytes_->name(), key.name) : SessionRecord{.id = record.id};
+    const auto now = stored ? parse(*stored, bytes_->name(), key.name) : ConversationRecord{.id = record.id};
     done = record.id == now.id && record.turns == now.turns + 1;
     if (done) change.put_record(place, record_bytes(text));
   });
   return done;
 }
 
-bool SessionStore::remove(const SessionKey& key) {
+bool ConversationStore::remove(const ConversationKey& key) {
   bool was_there = false;
   bytes_->change([&](store::Change& change) {
     was_there = change.record(record_key(key)).has_value();

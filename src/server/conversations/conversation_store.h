@@ -14,18 +14,18 @@
 namespace winnow::server {
 
 /// The owner and the name of a stored conversation; the name is the session's name.
-struct SessionKey {
+struct ConversationKey {
   std::string owner;  ///< an API key; empty if none are needed. Only its hash is stored.
   std::string name;
 
-  auto operator<=>(const SessionKey&) const = default;
+  auto operator<=>(const ConversationKey&) const = default;
 };
 
 /// Throws UsageError unless it has 1 to 200 bytes of UTF-8 without control characters.
-void check_session_name(const std::string& name);
+void check_conversation_name(const std::string& name);
 
 /// A stored conversation.
-struct SessionRecord {
+struct ConversationRecord {
   std::string id = {};  ///< changes when a conversation is begun again under its name
   std::vector<AskedMessage> messages = {};
   std::uint64_t turns = 0;  ///< number stored since it began
@@ -35,19 +35,19 @@ struct SessionRecord {
 /// Conversations in a folder or on a Redis server: docs/file-formats.md. Thread-safe; several servers may share one. A
 /// conversation is durable when put() returns. All functions throw InputError if the store cannot be reached, read or
 /// written, or is damaged.
-class SessionStore {
+class ConversationStore {
  public:
   /// `where` is a folder or redis[s]://…. Throws UsageError, InputError, also for a store of something else.
-  explicit SessionStore(const std::string& where);
+  explicit ConversationStore(const std::string& where);
 
-  std::optional<SessionRecord> get(const SessionKey& key) const;
+  std::optional<ConversationRecord> get(const ConversationKey& key) const;
   /// Conversations of `owner`, by name.
-  std::vector<std::pair<std::string, SessionRecord>> list(const std::string& owner) const;
+  std::vector<std::pair<std::string, ConversationRecord>> list(const std::string& owner) const;
   /// Stores the next turn. Returns false, and changes nothing, unless the stored conversation has the same id and one
   /// turn less. The first turn requires that there is none.
-  bool put(const SessionKey& key, const SessionRecord& record);
+  bool put(const ConversationKey& key, const ConversationRecord& record);
   /// Returns whether the conversation existed.
-  bool remove(const SessionKey& key);
+  bool remove(const ConversationKey& key);
 
   /// The store's location.
   const HiddenPlace& place() const { return place_; }

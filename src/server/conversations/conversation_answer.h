@@ -6,20 +6,20 @@
 #include <vector>
 
 #include "chat/answer_format.h"
+#include "server/conversations/conversations.h"
 #include "server/engine_thread.h"
 #include "server/post.h"
-#include "server/sessions/sessions.h"
 #include "server/workers.h"
 
 namespace winnow::server {
 
 /// Stores the answer of a conversation's turn before the client learns of its end: an answer that a client has received
 /// is never lost.
-class SessionAnswer : public AnswerListener {
+class ConversationAnswer : public AnswerListener {
  public:
   /// `said` are the messages of this turn, `format` is the answer's format. `workers` outlives the listener.
-  SessionAnswer(std::shared_ptr<AnswerListener> next, std::shared_ptr<SessionTurn> turn, std::vector<AskedMessage> said,
-                chat::AnswerFormat format, Workers& workers, Post to_http)
+  ConversationAnswer(std::shared_ptr<AnswerListener> next, std::shared_ptr<ConversationTurn> turn,
+                     std::vector<AskedMessage> said, chat::AnswerFormat format, Workers& workers, Post to_http)
       : next_(std::move(next)),
         turn_(std::move(turn)),
         said_(std::move(said)),
@@ -40,7 +40,7 @@ class SessionAnswer : public AnswerListener {
 
  private:
   std::shared_ptr<AnswerListener> next_;
-  std::shared_ptr<SessionTurn> turn_;
+  std::shared_ptr<ConversationTurn> turn_;
   std::vector<AskedMessage> said_;
   chat::AnswerFormat format_;
   Workers& workers_;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/sessions/session_answer.h"
+#include "server/conversations/conversation_answer.h"
 
 namespace winnow::server {
 
-void SessionAnswer::ended(std::size_t prompt, PromptEnd end) {
+void ConversationAnswer::ended(std::size_t prompt, PromptEnd end) {
   if (end.error) {
     turn_.reset();  // the client may retry at once
     return next_->ended(prompt, std::move(end));
@@ -22,12 +22,12 @@ void SessionAnswer::ended(std::size_t prompt, PromptEnd end) {
   turn_.reset();
 }
 
-void SessionAnswer::refused(std::exception_ptr why) {
+void ConversationAnswer::refused(std::exception_ptr why) {
   turn_.reset();
   next_->refused(std::move(why));
 }
 
-void SessionAnswer::cancelled(std::size_t prompt, PromptEnd end) {
+void ConversationAnswer::cancelled(std::size_t prompt, PromptEnd end) {
   turn_.reset();
   next_->cancelled(prompt, std::move(end));
 }

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/sessions/session_routes.h"
+#include "server/conversations/conversation_routes.h"
 
 #include <spdlog/fmt/fmt.h>
 
 #include "base/printable.h"
+#include "server/conversations/conversation_error.h"
 #include "server/openai/answer.h"
-#include "server/sessions/session_error.h"
 
 namespace winnow::server {
 
 namespace {
 
-Json about(const std::string& name, const SessionRecord& record) {
+Json about(const std::string& name, const ConversationRecord& record) {
   return {{"name", name},
           {"object", "session"},
           {"messages", record.messages.size()},
@@ -19,7 +19,7 @@ Json about(const std::string& name, const SessionRecord& record) {
           {"used", record.used}};
 }
 
-ApiError unknown(const SessionKey& key) {
+ApiError unknown(const ConversationKey& key) {
   return ApiError(404, fmt::format("there is no session {}", brief(key.name)));
 }
 
@@ -36,14 +36,14 @@ Json json_of(const Message& message) {
 
 }  // namespace
 
-HttpReply sessions_reply(const SessionStore& store, const std::string& owner) {
+HttpReply conversations_reply(const ConversationStore& store, const std::string& owner) {
   Json data = Json::array();
   for (const auto& [name, record] : with_store(store, [&] { return store.list(owner); }))
     data.push_back(about(name, record));
   return {.body = text_of({{"object", "list"}, {"data", data}})};
 }
 
-HttpReply session_reply(const SessionStore& store, const SessionKey& key) {
+HttpReply conversation_reply(const ConversationStore& store, const ConversationKey& key) {
   const auto record = with_store(store, [&] { return store.get(key); });
   if (!record) throw unknown(key);
   Json out = about(key.name, *record);
@@ -52,7 +52,7 @@ HttpReply session_reply(const SessionStore& store, const SessionKey& key) {
   return {.body = text_of(out)};
 }
 
-HttpReply remove_session(SessionStore& store, const SessionKey& key) {
+HttpReply remove_conversation(ConversationStore& store, const ConversationKey& key) {
   if (!with_store(store, [&] { return store.remove(key); })) throw unknown(key);
   return {.body = text_of({{"name", key.name}, {"object", "session"}, {"deleted", true}})};
 }
