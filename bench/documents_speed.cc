@@ -32,7 +32,7 @@ struct Options {
 
 struct Row {
   winnow::bench::Times times;
-  std::map<std::string, winnow::bench::Times> stages;
+  std::map<std::string, winnow::bench::Times> phases;
   double bytes = 0;
   double kept = 0;
   double recomputed = 0;
@@ -58,7 +58,7 @@ void ask_once(winnow::Session& session, const Documents& documents, std::span<co
     row.bytes = static_cast<double>(stats.bytes_held) / static_cast<double>(stats.bytes_full);
     row.kept = asked.sequence_ratio;
     row.recomputed = asked.recompute_ratio;
-    for (const auto& stage : asked.stages) row.stages[stage.name].add(stage.seconds);
+    for (const auto& phase : asked.phases) row.phases[phase.name].add(phase.seconds);
   }));
 }
 
@@ -69,7 +69,7 @@ void print(const Options& options, std::map<std::string, Row>& rows) {
     const auto& r = rows[method];
     std::printf("\"%s\",%.3f,%.3f,%.3f,%.3f,%.3f,%.3f,", method.c_str(), r.times.least(), r.times.median(),
                 r.times.least() / first, r.bytes, r.kept, r.recomputed);
-    for (const auto& [name, times] : r.stages) std::printf("%s %.4f ", name.c_str(), times.least());
+    for (const auto& [name, times] : r.phases) std::printf("%s %.4f ", name.c_str(), times.least());
     std::printf("\n");
   }
 }

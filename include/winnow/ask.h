@@ -71,7 +71,7 @@ struct WINNOW_EXPORT AskOptions {
 };
 
 /// Time of one step of ask().
-struct AskStage {
+struct AskPhase {
   std::string name;  ///< "recompute" (unreadable documents), "question", "select", "assemble", "answer" (the question
                      ///< again), "prefill"
   double seconds = 0;
@@ -95,7 +95,7 @@ struct Asked {
   double sequence_ratio = 0;           ///< kept entries / all entries, mean over layers and heads
   double recompute_ratio = 0;          ///< recomputed entries / all entries
   double recompute_ratio_of_kept = 0;  ///< recomputed entries / kept entries
-  std::vector<AskStage> stages;        ///< in order
+  std::vector<AskPhase> phases;        ///< in order
   std::vector<RecomputedDocument> recomputed_documents;
 };
 

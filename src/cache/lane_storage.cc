@@ -31,7 +31,7 @@ LaneStorage LaneStorage::clone(MemoryAccount& account) const {
   out.block_ = copy_slab(account, block_);
   out.block_first_ = block_first_;
   out.length_ = length_;
-  for (const auto& page : pages_) out.pages_.push_back(copy_slab(account, page));
+  for (const auto& block : tail_) out.tail_.push_back(copy_slab(account, block));
   return out;
 }
 
@@ -59,9 +59,9 @@ void LaneStorage::reserve(int count) {
   int longest = 0;
   for (int head = 0; head < shape_.kv_heads; ++head)
     longest = std::max(longest, length(head) + count - block_slots(head));
-  const auto wanted = as_size((longest + kPage - 1) / kPage);
-  while (pages_.size() > wanted) pages_.pop_back();
-  while (pages_.size() < wanted) pages_.push_back(make_slab(shape_.kv_heads * kPage));
+  const auto wanted = as_size((longest + kTailBlock - 1) / kTailBlock);
+  while (tail_.size() > wanted) tail_.pop_back();
+  while (tail_.size() < wanted) tail_.push_back(make_slab(shape_.kv_heads * kTailBlock));
 }
 
 int LaneStorage::append(int head, int count) {
@@ -77,7 +77,7 @@ void LaneStorage::remove(int head, int slot) {
 
 int LaneStorage::run(int head, int slot, int end) const {
   const int in_block = block_slots(head);
-  const int together = slot < in_block ? in_block - slot : kPage - (slot - in_block) % kPage;
+  const int together = slot < in_block ? in_block - slot : kTailBlock - (slot - in_block) % kTailBlock;
   return std::min(together, end - slot);
 }
 

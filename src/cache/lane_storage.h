@@ -33,7 +33,7 @@ struct StoredEntry {
 class LaneStorage {
  public:
   /// Entries of a tail block.
-  static constexpr int kPage = 32;
+  static constexpr int kTailBlock = 32;
 
   /// Lanes without entries.
   LaneStorage(MemoryAccount& account, const LaneShape& shape);
@@ -71,7 +71,8 @@ class LaneStorage {
   void copy(const StoredEntry& from, const StoredEntry& to) const;
 
  private:
-  /// Consecutive slots of all heads: the initial blocks (of different lengths) or one tail block each (kPage slots).
+  /// Consecutive slots of all heads: the initial blocks (of different lengths) or one tail block each (kTailBlock
+  /// slots).
   struct Slab {
     Buffer keys;
     Buffer values;
@@ -90,7 +91,7 @@ class LaneStorage {
   Slab block_;
   std::vector<int> block_first_;  ///< [H_kv + 1] first slot of each head in `block_`
   std::vector<int> length_;       ///< [H_kv] entries in use
-  std::vector<Slab> pages_;       ///< each has kPage slots of head 0, then head 1, …
+  std::vector<Slab> tail_;        ///< each has kTailBlock slots of head 0, then head 1, …
 };
 
 inline StoredEntry LaneStorage::entry_of(const Slab& slab, int first, int capacity, int index) const {
@@ -111,7 +112,7 @@ inline StoredEntry LaneStorage::entry(int head, int slot) const {
   const int in_block = block_slots(head);
   if (slot < in_block) return entry_of(block_, block_first_[head], in_block, slot);
   const int tail = slot - in_block;
-  return entry_of(pages_[tail / kPage], head * kPage, kPage, tail % kPage);
+  return entry_of(tail_[tail / kTailBlock], head * kTailBlock, kTailBlock, tail % kTailBlock);
 }
 
 template <class Each>

@@ -124,7 +124,7 @@ Extents read_extents(ByteCursor& from, const LaneShape& shape, int tokens) {
 void check_memory(const Extents& extents, const LaneShape& shape) {
   const auto in_blocks = std::accumulate(extents.block.begin(), extents.block.end(), std::size_t{0});
   const auto tail = as_size(*std::max_element(extents.tail.begin(), extents.tail.end()));
-  const std::size_t needed = (in_blocks + (tail + LaneStorage::kPage) * extents.tail.size()) * entry_bytes(shape) +
+  const std::size_t needed = (in_blocks + (tail + LaneStorage::kTailBlock) * extents.tail.size()) * entry_bytes(shape) +
                              bytes_of_summaries(shape, extents.lengths());
   if (needed > available_memory()) {
     throw MemoryError(fmt::format("the lanes of one layer need {}, {} are available", format_bytes(needed),

@@ -26,7 +26,7 @@ Summaries Summaries::clone(MemoryAccount& account) const {
   Summaries out(account, shape_);
   out.first_ = first_;
   out.memory_ = copy_of(account, memory_);
-  for (const auto& page : pages_) out.pages_.push_back(copy_of(account, page));
+  for (const auto& rows : tail_) out.tail_.push_back(copy_of(account, rows));
   return out;
 }
 
@@ -43,20 +43,20 @@ void Summaries::allocate(std::span<const int> blocks) {
   for (const int count : blocks) first.push_back(first.back() + count);
   memory_ = make(first.back());
   first_ = std::move(first);
-  pages_.clear();
+  tail_.clear();
 }
 
 void Summaries::reserve(std::span<const int> blocks) {
   for (int head = 0; head < shape_.kv_heads; ++head) {
-    while (blocks[as_size(head)] > first_blocks(head) + static_cast<int>(pages_.size()) * kPage)
-      pages_.push_back(make(shape_.kv_heads * kPage));
+    while (blocks[as_size(head)] > first_blocks(head) + static_cast<int>(tail_.size()) * kTailRows)
+      tail_.push_back(make(shape_.kv_heads * kTailRows));
   }
 }
 
 const std::byte* Summaries::at(int head, int block) const {
   const int later = block - first_blocks(head);
   if (later < 0) return memory_.data() + as_size(first_[head] + block) * row_bytes_;
-  return pages_[as_size(later / kPage)].data() + as_size(head * kPage + later % kPage) * row_bytes_;
+  return tail_[as_size(later / kTailRows)].data() + as_size(head * kTailRows + later % kTailRows) * row_bytes_;
 }
 
 std::span<std::byte> Summaries::bytes(int head, int block) {
@@ -71,7 +71,7 @@ void Summaries::set(int head, int block, std::span<const float> values) {
 
 Rows Summaries::rows(int head, int block, int end) const {
   const int later = block - first_blocks(head);
-  const int together = later < 0 ? -later : kPage - later % kPage;
+  const int together = later < 0 ? -later : kTailRows - later % kTailRows;
   return {at(head, block), row_bytes_, std::min(end - block, together), shape_.summary_size, shape_.summary_type()};
 }
 

@@ -18,7 +18,7 @@ namespace winnow::cache {
 class Summaries {
  public:
   /// Summaries of one head in a later chunk.
-  static constexpr int kPage = 16;
+  static constexpr int kTailRows = 16;
 
   /// Has no summaries.
   Summaries(MemoryAccount& account, const LaneShape& shape);
@@ -46,9 +46,9 @@ class Summaries {
   MemoryAccount* account_;
   LaneShape shape_;
   std::size_t row_bytes_;
-  std::vector<int> first_;     ///< [H_kv + 1] first block of each head in `memory_`
-  Buffer memory_;              ///< the initial blocks of head 0, then head 1, …
-  std::vector<Buffer> pages_;  ///< each has kPage blocks of head 0, then head 1, …
+  std::vector<int> first_;    ///< [H_kv + 1] first block of each head in `memory_`
+  Buffer memory_;             ///< the initial blocks of head 0, then head 1, …
+  std::vector<Buffer> tail_;  ///< each has kTailRows blocks of head 0, then head 1, …
 };
 
 }  // namespace winnow::cache

@@ -28,8 +28,8 @@ std::shared_ptr<const Document> recomputed(Session& session, const Document& doc
 
 }  // namespace
 
-StageTimer::StageTimer(Asked& asked, std::string name) : asked_(asked), name_(std::move(name)), begin_(now()) {}
-StageTimer::~StageTimer() { asked_.stages.push_back({std::move(name_), now() - begin_}); }
+PhaseTimer::PhaseTimer(Asked& asked, std::string name) : asked_(asked), name_(std::move(name)), begin_(now()) {}
+PhaseTimer::~PhaseTimer() { asked_.phases.push_back({std::move(name_), now() - begin_}); }
 
 Steps answer(const AskContext& context, Assembly& assembly) {
   auto& asked = context.asked;
@@ -39,7 +39,7 @@ Steps answer(const AskContext& context, Assembly& assembly) {
   asked.sequence_ratio = static_cast<double>(count.kept) / all;
   asked.recompute_ratio = static_cast<double>(count.recomputed) / all;
   asked.recompute_ratio_of_kept = static_cast<double>(count.recomputed) / static_cast<double>(count.kept);
-  const StageTimer timer(asked, "answer");
+  const PhaseTimer timer(asked, "answer");
   engine::Extension question(context.session, asked.cache.impl(), context.question);
   for (bool goes_on = true; goes_on;) {
     context.session.check_stop();
@@ -53,7 +53,7 @@ Steps recompute_everywhere(const AskContext& context, std::vector<std::int32_t> 
   const auto& joint = context.joint;
   Assembly assembly(context.session, joint, context.cache, joint.tokens());
   {
-    const StageTimer timer(context.asked, "assemble");
+    const PhaseTimer timer(context.asked, "assemble");
     std::vector<Token> tokens;
     for (const auto position : positions) tokens.push_back(joint.token_id(position));
     Pass pass(context.session, tokens, positions);
@@ -81,7 +81,7 @@ Asked ask(Session& session, std::span<const std::shared_ptr<const documents::Doc
       asking.begin(session.impl());
       while (asking.advance()) continue;
       Asked asked = asking.take();
-      if (!recomputed.empty()) asked.stages.insert(asked.stages.begin(), {"recompute", attempt - begin});
+      if (!recomputed.empty()) asked.phases.insert(asked.phases.begin(), {"recompute", attempt - begin});
       asked.recomputed_documents = std::move(recomputed);
       return asked;
     } catch (const documents::UnreadableError& error) {

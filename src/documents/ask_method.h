@@ -28,12 +28,12 @@ struct AskContext {
 };
 
 /// Measures the time of a phase until it goes out of scope.
-class StageTimer {
+class PhaseTimer {
  public:
-  StageTimer(Asked& asked, std::string name);
-  StageTimer(const StageTimer&) = delete;
-  StageTimer& operator=(const StageTimer&) = delete;
-  ~StageTimer();
+  PhaseTimer(Asked& asked, std::string name);
+  PhaseTimer(const PhaseTimer&) = delete;
+  PhaseTimer& operator=(const PhaseTimer&) = delete;
+  ~PhaseTimer();
 
  private:
   Asked& asked_;

@@ -91,7 +91,7 @@ std::size_t Asking::bytes(const Session::Impl& session) const {
 /// The question's entries come after the documents', in blocks.
 std::size_t Asking::cache_bytes(const Session::Impl& session) const {
   return engine::cache_bytes(cache_, session.hparams, tokens()) +
-         as_size(cache::LaneStorage::kPage) * engine::entry_bytes(cache_, session.hparams);
+         as_size(cache::LaneStorage::kTailBlock) * engine::entry_bytes(cache_, session.hparams);
 }
 
 void Asking::begin(Session::Impl& session) {

@@ -51,12 +51,12 @@ nlohmann::ordered_json added_json(const AddedDocument& added) {
 }
 
 nlohmann::ordered_json asked_json(const Asked& asked) {
-  auto stages = nlohmann::ordered_json::object();
-  for (const auto& stage : asked.stages) stages[stage.name] = stage.seconds * 1e3;
+  auto phases = nlohmann::ordered_json::object();
+  for (const auto& phase : asked.phases) phases[phase.name] = phase.seconds * 1e3;
   return {{"sequence_ratio", asked.sequence_ratio},
           {"recompute_ratio", asked.recompute_ratio},
           {"recompute_ratio_of_kept", asked.recompute_ratio_of_kept},
-          {"stages_ms", std::move(stages)},
+          {"stages_ms", std::move(phases)},
           {"kept_blocks", asked.kept_blocks}};
 }
 

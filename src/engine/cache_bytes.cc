@@ -66,15 +66,15 @@ std::size_t merged_bytes(const CacheOptions& options, const model::Hparams& hpar
 /// only.
 std::size_t growth_bytes(const CacheOptions& options, const model::Hparams& hparams, int tokens, int more) {
   if (more == 0) return 0;
-  constexpr auto kPage = as_size(cache::LaneStorage::kPage);
-  const std::size_t summaries = summary_bytes(options, hparams, 1 + cache::Summaries::kPage);
+  constexpr auto kTailBlock = as_size(cache::LaneStorage::kTailBlock);
+  const std::size_t summaries = summary_bytes(options, hparams, 1 + cache::Summaries::kTailRows);
   const std::size_t windows = window_growth_bytes(options, hparams, tokens, more, kExtendRows);
   if (options.spec.method().schedule != policy::Schedule::step)
-    return (as_size(more) + kPage) * entry_bytes(options, hparams) + windows + summaries;
+    return (as_size(more) + kTailBlock) * entry_bytes(options, hparams) + windows + summaries;
   const int budget = budget_entries(options, hparams, tokens);
   const int entries = std::min(more, std::max(0, budget - tokens) + options.spec.method().decoding.buffer);
-  return (as_size(entries) + kPage) * entry_bytes(options, hparams) + merged_bytes(options, hparams, budget, more) +
-         windows + summaries;
+  return (as_size(entries) + kTailBlock) * entry_bytes(options, hparams) +
+         merged_bytes(options, hparams, budget, more) + windows + summaries;
 }
 
 }  // namespace winnow::engine

@@ -138,7 +138,7 @@ std::size_t window_growth_bytes(const CacheOptions& options, const model::Hparam
                                 int together) {
   return over_windows(options, hparams, [=](const model::LayerSpec& spec, std::size_t entry) {
     const int grown = std::min(more, std::max(0, spec.window - tokens));
-    return as_size(grown + std::min(more, together) + cache::LaneStorage::kPage) * entry;
+    return as_size(grown + std::min(more, together) + cache::LaneStorage::kTailBlock) * entry;
   });
 }
 

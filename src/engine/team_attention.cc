@@ -3,7 +3,7 @@
 
 namespace winnow::engine {
 
-void TeamAttention::stage(int number, const Tensors& tensors, Worker worker) noexcept {
+void TeamAttention::phase(int number, const Tensors& tensors, Worker worker) noexcept {
   if (number == 0) {
     store_and_begin(tensors, worker);
     return;

@@ -13,7 +13,7 @@ namespace winnow::engine {
 /// phases are skipped.
 class TeamAttention : public network::AttentionOp {
  public:
-  void stage(int number, const Tensors& tensors, Worker worker) noexcept final;
+  void phase(int number, const Tensors& tensors, Worker worker) noexcept final;
   /// Throws the kept error, if any. REQUIRES: the graph has run.
   void rethrow() const {
     if (error_) std::rethrow_exception(error_);

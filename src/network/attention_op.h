@@ -11,7 +11,7 @@ namespace winnow::network {
 /// chosen tokens of a document), where K and V are stored, and which entries are attended to.
 class AttentionOp {
  public:
-  static constexpr int kStages = 4;
+  static constexpr int kPhases = 4;
 
   virtual ~AttentionOp() = default;
 
@@ -31,7 +31,7 @@ class AttentionOp {
 
   /// Called for phase 0, 1, … by every thread of the team. `out` is complete after the last phase. Must not throw:
   /// allocations are made before the graph runs; other errors are kept and rethrown after it.
-  virtual void stage(int number, const Tensors& tensors, Worker worker) noexcept = 0;
+  virtual void phase(int number, const Tensors& tensors, Worker worker) noexcept = 0;
 };
 
 }  // namespace winnow::network

@@ -149,20 +149,20 @@ void check_finite(const ggml_tensor& node, const AttentionSlot& slot, Worker wor
 }
 
 /// Custom node of one phase of the attention slot. There is a barrier between any two nodes.
-void run_stage(ggml_tensor* node, int index, int count, void* stage_pointer) {
-  const auto& stage = *static_cast<const AttentionSlot::Stage*>(stage_pointer);
-  auto tensors = stage.slot->tensors;
+void run_phase(ggml_tensor* node, int index, int count, void* phase_pointer) {
+  const auto& phase = *static_cast<const AttentionSlot::Phase*>(phase_pointer);
+  auto tensors = phase.slot->tensors;
   const auto data_of = [&](int source) {
     const ggml_tensor* const from = node->src[source];
     return from == nullptr ? nullptr : static_cast<const float*>(from->data);
   };
-  if (stage.number == 0) tensors.input = data_of(0);  // in later phases, source 0 is the previous node
+  if (phase.number == 0) tensors.input = data_of(0);  // in later phases, source 0 is the previous node
   tensors.q = data_of(1);
   tensors.k = data_of(2);
   tensors.v = data_of(3);
   tensors.out = static_cast<float*>(node->data);
-  if (stage.number == 0) check_finite(*node, *stage.slot, Worker{index, count});
-  (*stage.slot->attention)->stage(stage.number, tensors, Worker{index, count});
+  if (phase.number == 0) check_finite(*node, *phase.slot, Worker{index, count});
+  (*phase.slot->attention)->phase(phase.number, tensors, Worker{index, count});
 }
 
 /// Adds attention of rows x. Without k and v, the queries read keys and values stored by another layer.
@@ -171,12 +171,12 @@ ggml_tensor* add_attention(ggml_context* context, const model::LayerSpec& s, Att
   ggml_tensor* inputs[] = {x, q, k, v};
   const int count = k == nullptr ? 2 : 4;
   ggml_tensor* out = nullptr;
-  for (int i = 0; i < AttentionOp::kStages; ++i) {
-    slot.stages[i] = {&slot, i};
+  for (int i = 0; i < AttentionOp::kPhases; ++i) {
+    slot.phases[i] = {&slot, i};
     out = i == 0
               ? ggml_custom_4d(context, GGML_TYPE_F32, static_cast<std::int64_t>(s.n_head) * s.head_dim,
-                               slot.tensors.rows, 1, 1, inputs, count, run_stage, GGML_N_TASKS_MAX, &slot.stages[i])
-              : ggml_custom_inplace(context, out, inputs + 1, count - 1, run_stage, GGML_N_TASKS_MAX, &slot.stages[i]);
+                               slot.tensors.rows, 1, 1, inputs, count, run_phase, GGML_N_TASKS_MAX, &slot.phases[i])
+              : ggml_custom_inplace(context, out, inputs + 1, count - 1, run_phase, GGML_N_TASKS_MAX, &slot.phases[i]);
   }
   return out;
 }

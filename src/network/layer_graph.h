@@ -12,14 +12,14 @@ namespace winnow::network {
 
 /// Arguments of the AttentionOp for the nodes of one layer's attention slot. Must outlive the graph.
 struct AttentionSlot {
-  struct Stage {
+  struct Phase {
     const AttentionSlot* slot = nullptr;
     int number = 0;
   };
   AttentionOp* const* attention = nullptr;  ///< set for each run: a reused graph is older than the op
   FiniteCheck* finite = nullptr;            ///< checks the inputs of attention
   AttentionOp::Tensors tensors;             ///< shapes; the pointers come from the nodes
-  Stage stages[AttentionOp::kStages];
+  Phase phases[AttentionOp::kPhases];
 };
 
 /// Inputs of a layer, f32.

@@ -16,20 +16,20 @@ namespace winnow::policy {
 
 namespace {
 
-struct Stages {
+struct Rounds {
   double share;    ///< share of the budget that the first round fills
   double epsilon;  ///< lets entries with a score of 0 rank by their values
 };
 
 /// The `count` best entries of one head. `scores` and `lengths`: [n].
 std::vector<std::int32_t> chosen(std::span<const float> scores, std::span<const float> lengths, int count,
-                                 const Stages& stages, const AlwaysKept& always_kept) {
+                                 const Rounds& rounds, const AlwaysKept& always_kept) {
   const int budget = count + always_kept.total();
-  const int first = static_cast<int>(std::floor(stages.share * budget)) - always_kept.total();
+  const int first = static_cast<int>(std::floor(rounds.share * budget)) - always_kept.total();
   constexpr float kLargest = std::numeric_limits<float>::max();
   std::vector<float> by(scores.size());
   for (std::size_t j = 0; j < by.size(); ++j) {
-    const double x = (scores[j] + stages.epsilon) * lengths[j];
+    const double x = (scores[j] + rounds.epsilon) * lengths[j];
     by[j] = x > kLargest ? kLargest : static_cast<float>(x);
   }
   for (const auto j : top(scores, std::clamp(first, 0, count), always_kept))
@@ -47,20 +47,20 @@ std::vector<Option> critical_options() {
 void choose_critical(Method& method, const Options& options) {
   auto& selection = method.selection;
   const auto outputs = method.observers.add(observe_output_lengths(), {.keeping = true});
-  const Stages stages{options.number("share"), options.number("epsilon")};
+  const Rounds rounds{options.number("share"), options.number("epsilon")};
   selection.select_bytes = [](const LayerPrompt& prompt) {
     return as_size(prompt.kv_heads) * as_size(prompt.tokens) * sizeof(float);
   };
-  selection.two_stages = true;
+  selection.two_rounds = true;
   selection.select = {
       fmt::format("{} of the budget by the score, the rest by the score times the value's part of the output",
-                  stages.share),
-      [stages, outputs](const LayerView& view, const Scores& scores, std::span<const int> counts,
+                  rounds.share),
+      [rounds, outputs](const LayerView& view, const Scores& scores, std::span<const int> counts,
                         const AlwaysKept& always_kept) {
         const Scores lengths = reduce_group(view[outputs].absolute, view.shape, Reduce::mean);
         std::vector<std::vector<std::int32_t>> out;
         for (int head = 0; head < scores.heads(); ++head)
-          out.push_back(chosen(scores.head(head), lengths.head(head), counts[head], stages, always_kept));
+          out.push_back(chosen(scores.head(head), lengths.head(head), counts[head], rounds, always_kept));
         return out;
       }};
 }

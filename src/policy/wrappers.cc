@@ -25,7 +25,7 @@ namespace winnow::policy::wrappers {
 
 namespace {
 
-constexpr const char* kStages = "it chooses entries in two stages";
+constexpr const char* kRounds = "it chooses entries in two stages";
 constexpr const char* kOneSet = "it keeps one set for all heads of a layer";
 constexpr const char* kOneSetOfPieces = "its per=layer keeps one set for all heads of a layer";
 constexpr const char* kOwnChoice = "it chooses entries in a way of its own";
@@ -62,7 +62,7 @@ Method with_pieces(const char* wrapper, const Method& inner, DividePart divide, 
   const auto& selection = inner.selection;
   check(wrapper, inner);
   if (selection.pieces) refuse(wrapper, inner, fmt::format("it keeps {} already", selection.pieces->divide.text));
-  if (selection.two_stages) refuse(wrapper, inner, kStages);
+  if (selection.two_rounds) refuse(wrapper, inner, kRounds);
   if (per == Pieces::Per::layer && selection.over_heads)
     refuse(wrapper, inner, "per=layer keeps one set for all heads, but these share the budget by need");
   Method out = inner;
@@ -165,7 +165,7 @@ Wrapper critical() {
       .options = critical_options(),
       .apply = [](const Method& inner, const Options& options) {
         check("critical", inner);
-        if (inner.selection.two_stages) refuse("critical", inner, kStages);
+        if (inner.selection.two_rounds) refuse("critical", inner, kRounds);
         if (inner.one_set_per_layer) refuse("critical", inner, kOneSet);
         if (inner.selection.pieces) refuse("critical", inner, "it keeps " + inner.selection.pieces->divide.text);
         if (inner.selection.select) refuse("critical", inner, kOwnChoice);
@@ -227,7 +227,7 @@ Wrapper kvzip() {
             if (inner.one_set_per_layer) refuse("kvzip", inner, kOneSet);
             if (inner.lanes.state && !inner.lanes.state_by_scores)
               refuse("kvzip", inner, "what it evicts by while decoding does not know the repetition");
-            if (selection.two_stages) refuse("kvzip", inner, kStages);
+            if (selection.two_rounds) refuse("kvzip", inner, kRounds);
             if (selection.signed_scores)
               refuse("kvzip", inner, "its scores may be negative, and attention from the repetition never is");
             if (selection.pieces && selection.over_heads)

@@ -142,15 +142,15 @@ TEST_P(LanesTest, hold_exactly_what_is_kept) {
   for (const auto& list : model_) entries += list.size();
   EXPECT_EQ(account_.held(), entries * entry_bytes(shape_));
   lanes_.reserve(1);
-  EXPECT_EQ(account_.held(), (entries + kHeads * LaneStorage::kPage) * entry_bytes(shape_));
-  lanes_.reserve(LaneStorage::kPage);
-  EXPECT_EQ(account_.held(), (entries + kHeads * LaneStorage::kPage) * entry_bytes(shape_));
+  EXPECT_EQ(account_.held(), (entries + kHeads * LaneStorage::kTailBlock) * entry_bytes(shape_));
+  lanes_.reserve(LaneStorage::kTailBlock);
+  EXPECT_EQ(account_.held(), (entries + kHeads * LaneStorage::kTailBlock) * entry_bytes(shape_));
   lanes_ = GrowingLanes(account_, shape_);
   EXPECT_EQ(account_.held(), 0U);
 }
 
 /// Summaries take the bytes of rows in the keys' own type, two a value for quantized keys. A head's first ones take
-/// exactly that and lie one after the other, the others come in pages for all heads.
+/// exactly that and lie one after the other, the others come in blocks for all heads.
 TEST_P(LanesTest, store_summaries_in_the_keys_type) {
   const bool floats = shape_.type.key == ElementType::f32;
   const ElementType type = floats || shape_.type.key == ElementType::bf16 ? shape_.type.key : ElementType::f16;
@@ -162,7 +162,7 @@ TEST_P(LanesTest, store_summaries_in_the_keys_type) {
     first.push_back(5 + 3 * head);
     blocks.push_back(first.back() + 2);
   }
-  blocks[0] = first[0] + Summaries::kPage + 3;
+  blocks[0] = first[0] + Summaries::kTailRows + 3;
   const std::size_t bytes = std::size_t{2} * kDim * (floats ? 4 : 2);
   const auto in_first = static_cast<std::size_t>(std::accumulate(first.begin(), first.end(), 0));
   lanes_.summaries().allocate(first);
@@ -170,9 +170,9 @@ TEST_P(LanesTest, store_summaries_in_the_keys_type) {
   lanes_.summaries().reserve(first);
   EXPECT_EQ(account_.held(), in_first * bytes);
   lanes_.summaries().reserve(blocks);
-  EXPECT_EQ(account_.held(), (in_first + std::size_t{2} * Summaries::kPage * kHeads) * bytes);
+  EXPECT_EQ(account_.held(), (in_first + std::size_t{2} * Summaries::kTailRows * kHeads) * bytes);
   lanes_.summaries().reserve(blocks);
-  EXPECT_EQ(account_.held(), (in_first + std::size_t{2} * Summaries::kPage * kHeads) * bytes);
+  EXPECT_EQ(account_.held(), (in_first + std::size_t{2} * Summaries::kTailRows * kHeads) * bytes);
   std::vector<std::vector<float>> written;
   for (int head = 0; head < kHeads; ++head) {
     for (int block = 0; block < blocks[head]; ++block) {
@@ -190,7 +190,7 @@ TEST_P(LanesTest, store_summaries_in_the_keys_type) {
     for (int block = 0; block < blocks[head];) {
       const Rows rows = copy.rows(head, block, blocks[head]);
       ASSERT_EQ(rows.count, block == 0             ? first[head]
-                            : block == first[head] ? std::min(Summaries::kPage, blocks[head] - first[head])
+                            : block == first[head] ? std::min(Summaries::kTailRows, blocks[head] - first[head])
                                                    : 3);
       for (int i = 0; i < rows.count; ++i, ++block, ++expected) {
         decode_row(rows.type, rows.row(i), got);

@@ -40,7 +40,7 @@ class Attention : public network::AttentionOp {
   std::function<void(int row, int head, int position, double weight)> watch;
   std::vector<Vector> queries;  ///< [row][H_q * d]
 
-  void stage(int number, const Tensors& t, Worker worker) noexcept override {
+  void phase(int number, const Tensors& t, Worker worker) noexcept override {
     if (worker.index != 0 || number > 1) return;
     const auto& spec = h_.layer(t.layer);
     const std::size_t kv = static_cast<std::size_t>(spec.n_head_kv * spec.head_dim);

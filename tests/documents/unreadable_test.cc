@@ -87,7 +87,7 @@ TEST_P(UnreadableTest, a_damaged_block_is_found_and_its_document_recomputed) {
     EXPECT_EQ(asked.logits, ask(from_memory_, method).logits) << method;
     EXPECT_EQ(recomputed(asked), std::vector{1});
     EXPECT_EQ(asked.recomputed_documents.front().why, says);
-    EXPECT_EQ(asked.stages.front().name, "recompute");
+    EXPECT_EQ(asked.phases.front().name, "recompute");
 
     auto next = from_store_;
     next[1] = asked.recomputed_documents.front().document;

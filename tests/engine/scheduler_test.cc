@@ -745,8 +745,8 @@ TEST_F(SchedulerTest, caches_of_several_answers_are_copied_layer_by_layer_while_
 
   EXPECT_EQ(together, alone);
   const std::size_t layer = whole / static_cast<std::size_t>(layers);
-  const std::size_t page_of_other = whole / 400 * 64;  // which its lanes grow by, now and then
-  EXPECT_LE(most, layer + page_of_other) << "of " << (kAnswers - 1) * whole << " bytes that are copied";
+  const std::size_t block_of_other = whole / 400 * 64;  // which its lanes grow by, now and then
+  EXPECT_LE(most, layer + block_of_other) << "of " << (kAnswers - 1) * whole << " bytes that are copied";
   EXPECT_GE(meanwhile, (kAnswers - 1) * layers - 1) << "tokens of the other answer";
   EXPECT_LE(session.memory().held, before + 1000 * whole / 400) << "only the other answer is left";
   scheduler.cancel(other_id);

@@ -20,7 +20,7 @@ class Sums : public TeamAttention {
  public:
   int begun = 0;
   std::array<int, kThreads> read{};
-  std::array<int, kThreads> after_storing{};  ///< calls of later stages
+  std::array<int, kThreads> after_storing{};  ///< calls of later phases
 
   int failing_store = -1;  ///< the thread whose store() fails
   bool begin_fails = false;
@@ -28,8 +28,8 @@ class Sums : public TeamAttention {
   void run(int layer) {
     Tensors tensors;
     tensors.layer = layer;
-    for (int number = 0; number < kStages; ++number)
-      test::on_team(kThreads, [&](Worker worker) { stage(number, tensors, worker); });
+    for (int number = 0; number < kPhases; ++number)
+      test::on_team(kThreads, [&](Worker worker) { phase(number, tensors, worker); });
   }
 
  private:

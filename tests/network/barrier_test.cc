@@ -65,7 +65,7 @@ class Resting : public network::AttentionOp {
  public:
   static constexpr std::chrono::milliseconds kRest{400};
 
-  void stage(int number, const Tensors& tensors, Worker worker) noexcept override {
+  void phase(int number, const Tensors& tensors, Worker worker) noexcept override {
     if (worker.index != 0) return;
     if (number == 0) std::fill_n(tensors.out, 4 * 64 * tensors.rows, 0.0F);
     if (number == 1 && tensors.layer == 0) std::this_thread::sleep_for(kRest);

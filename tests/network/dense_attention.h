@@ -83,7 +83,7 @@ class DenseAttention : public network::AttentionOp {
   /// usual scale 1 / sqrt(d). REQUIRES: one thread.
   double gain() const { return std::sqrt(gain_squares_ / static_cast<double>(pairs_)); }
 
-  void stage(int number, const Tensors& tensors, Worker worker) noexcept override {
+  void phase(int number, const Tensors& tensors, Worker worker) noexcept override {
     if (number == 0 && tensors.k != nullptr) store(tensors, worker);
     for (int row = 0; number == 0 && input_observer_ && row < tensors.rows; ++row) {
       const auto width = static_cast<std::size_t>(tensors.width);

@@ -23,11 +23,11 @@ class ExecutorTest : public testing::Test {
   std::string path_;
 };
 
-/// Notes which threads were in which stage, and whether a stage began before the one before it was over.
+/// Notes which threads were in which phase, and whether a phase began before the one before it was over.
 class Witness : public network::AttentionOp {
  public:
   explicit Witness(int threads) : threads_(threads) {}
-  void stage(int number, const Tensors& tensors, Worker worker) noexcept override {
+  void phase(int number, const Tensors& tensors, Worker worker) noexcept override {
     if (worker.count != threads_ || (number > 0 && done_[number - 1] != threads_ * (tensors.layer + 1))) broken_ = true;
     if (worker.index == 0) std::fill_n(tensors.out, 4 * 64 * tensors.rows, 0.0F);
     ++done_[number];
@@ -38,10 +38,10 @@ class Witness : public network::AttentionOp {
  private:
   int threads_;
   std::atomic<bool> broken_{false};
-  std::atomic<int> done_[kStages] = {};
+  std::atomic<int> done_[kPhases] = {};
 };
 
-TEST_F(ExecutorTest, every_thread_passes_every_stage_and_waits_for_the_others) {
+TEST_F(ExecutorTest, every_thread_passes_every_phase_and_waits_for_the_others) {
   constexpr int kThreads = 3;
   MemoryAccount account;
   const auto weights = model::Weights::load(path_);
@@ -52,14 +52,14 @@ TEST_F(ExecutorTest, every_thread_passes_every_stage_and_waits_for_the_others) {
   std::vector<float> logits(tokens.size() * static_cast<std::size_t>(weights->hparams().n_vocab));
   executor.step(network::Rows::of_one_sequence, tokens, positions, witness, logits);
   EXPECT_FALSE(witness.broken());
-  for (int stage = 0; stage < network::AttentionOp::kStages; ++stage)
-    EXPECT_EQ(witness.calls(stage), kThreads * weights->hparams().n_layer);
+  for (int phase = 0; phase < network::AttentionOp::kPhases; ++phase)
+    EXPECT_EQ(witness.calls(phase), kThreads * weights->hparams().n_layer);
 }
 
 /// Keeps what the first layer's queries, keys and values are made of.
 class InputWitness : public network::AttentionOp {
  public:
-  void stage(int number, const Tensors& tensors, Worker worker) noexcept override {
+  void phase(int number, const Tensors& tensors, Worker worker) noexcept override {
     if (worker.index == 0) std::fill_n(tensors.out, 4 * 64 * tensors.rows, 0.0F);
     if (number != 0 || tensors.layer != 0 || worker.index != 0) return;
     rows.assign(tensors.input, tensors.input + static_cast<std::ptrdiff_t>(tensors.rows) * tensors.width);

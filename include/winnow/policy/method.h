@@ -215,7 +215,7 @@ struct SelectionParts {
   double drawn_share = 0;  ///< share of the selected places that draw fills
   /// Peak work space of select, in bytes, without its result; empty: negligible.
   std::function<std::size_t(const LayerPrompt&)> select_bytes;
-  bool two_stages = false;       ///< select fills some places by a second score
+  bool two_rounds = false;       ///< select fills some places by a second score
   bool signed_scores = false;    ///< scores may be negative, so multiplying them is meaningless
   bool turns = false;            ///< scores use keys or queries before RoPE
   std::optional<Pieces> pieces;  ///< set if select keeps whole pieces

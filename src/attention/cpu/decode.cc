@@ -189,7 +189,7 @@ void DecodeAttention::merge(Worker /*worker*/) {
 
 /// Each run consists of items; a tail block is a run, and merged entries are runs of their own.
 std::size_t decode_bytes(const Shape& shape, int rows, const LaneSize& lane, const Rope* rope, int end) {
-  const auto items = as_size(lane.block / cpu::kStretchKeys + lane.others / cache::LaneStorage::kPage + 2);
+  const auto items = as_size(lane.block / cpu::kStretchKeys + lane.others / cache::LaneStorage::kTailBlock + 2);
   const std::size_t parts =
       as_size(rows) * as_size(shape.query_heads) * items * as_size(shape.head_dim + 2) * sizeof(float);
   return parts + parts / 2 + (rope == nullptr ? 0 : cpu::RotationTable::bytes(*rope, end));

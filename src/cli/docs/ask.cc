@@ -119,15 +119,15 @@ class Asking {
   }
 
   std::string summary(const Asked& asked, const Answer& a) const {
-    std::string stages;
-    for (const auto& stage : asked.stages)
-      stages += fmt::format("{}{} {:.0f}", stages.empty() ? "" : ", ", stage.name, stage.seconds * 1e3);
+    std::string phases;
+    for (const auto& phase : asked.phases)
+      phases += fmt::format("{}{} {:.0f}", phases.empty() ? "" : ", ", phase.name, phase.seconds * 1e3);
     return fmt::format(
         "{} over {} of {}: {:.1f} % of the entries kept, {:.1f} % recomputed, {} held of {} full\n"
         "first token {:.0f} ms ({}) · {} at {:.1f} t/s\n",
         how_.method.print(), counted(documents_.size(), "document"), counted(asked.document_tokens, "token"),
         100 * asked.sequence_ratio, 100 * asked.recompute_ratio, format_bytes(a.after_prefill.bytes_held),
-        format_bytes(a.after_prefill.bytes_full), a.first_token_ms, stages,
+        format_bytes(a.after_prefill.bytes_full), a.first_token_ms, phases,
         counted(a.generation.tokens.size(), "token"), a.decode_ms > 0 ? a.decoded() * 1e3 / a.decode_ms : 0);
   }
 

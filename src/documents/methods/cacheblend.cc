@@ -55,7 +55,7 @@ Steps run_cacheblend(const AskContext& context) {
   const auto schedule = context.options.text("schedule") == "fixed" ? Schedule::fixed : Schedule::decreasing;
   Assembly assembly(context.session, joint, context.cache, joint.tokens());
   {
-    const StageTimer timer(context.asked, "assemble");
+    const PhaseTimer timer(context.asked, "assemble");
     const auto everything = positions_of(joint, joint.everything());
     Pass pass(context.session, joint.token_ids(), everything);
     const std::vector<int> top(everything.size(), layers - 1);

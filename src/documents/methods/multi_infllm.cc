@@ -26,7 +26,7 @@ Steps run_multi_infllm(const AskContext& context) {
   const auto& joint = context.joint;
   Assembly assembly(context.session, joint, context.cache, joint.tokens());
   {
-    const StageTimer timer(context.asked, "assemble");
+    const PhaseTimer timer(context.asked, "assemble");
     for (int layer = 0; layer < context.hparams().n_layer; ++layer) {
       context.session.check_stop();
       assembly.scratch().load(layer, joint.everything());

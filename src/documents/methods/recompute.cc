@@ -25,7 +25,7 @@ std::vector<Token> joint_tokens(const AskContext& context) {
 }
 
 Steps run_recompute(const AskContext& context) {
-  const StageTimer timer(context.asked, "prefill");
+  const PhaseTimer timer(context.asked, "prefill");
   const auto text = joint_tokens(context);
   const std::vector<std::vector<Token>> questions = {{context.question.begin(), context.question.end()}};
   auto& session = context.session;

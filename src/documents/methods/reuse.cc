@@ -10,7 +10,7 @@ Steps run_reuse(const AskContext& context) {
   const auto places = context.options.text("positions") == "raw" ? KeyPlaces::raw : KeyPlaces::shifted;
   Assembly assembly(context.session, joint, context.cache, joint.tokens(), places);
   {
-    const StageTimer timer(context.asked, "assemble");
+    const PhaseTimer timer(context.asked, "assemble");
     for (int layer = 0; layer < context.hparams().n_layer; ++layer) {
       context.session.check_stop();
       cache::KeepPlan plan;

@@ -27,7 +27,7 @@ class SamKv {
       std::vector<std::vector<double>> question;
       auto reading = read_mean_queries(question);
       while (reading.advance()) co_yield kPause;
-      const StageTimer timer(context_.asked, "select");
+      const PhaseTimer timer(context_.asked, "select");
       middle = select_blocks(joint_, question, select_options());
     }
     choose(middle);
@@ -49,7 +49,7 @@ class SamKv {
 
   /// Computes the question's mean query in each layer by reading it over the initial and local blocks.
   Steps read_mean_queries(std::vector<std::vector<double>>& out) {
-    const StageTimer timer(context_.asked, "question");
+    const PhaseTimer timer(context_.asked, "question");
     const auto edges = joint_.edges();
     const int seen = static_cast<int>(positions_of(joint_, edges).size());
     const int count = static_cast<int>(context_.question.size());
@@ -164,7 +164,7 @@ class SamKv {
     for (const auto& choice : choices_) most = std::max(most, positions_of(joint_, choice.kept).size());
     Assembly assembly(context_.session, joint_, context_.cache, static_cast<int>(most + positions.size()));
     {
-      const StageTimer timer(context_.asked, "assemble");
+      const PhaseTimer timer(context_.asked, "assemble");
       Pass pass(context_.session, tokens, positions);
       for (int layer = 0; layer < layers(); ++layer) {
         const auto& recomputed = choices_[layer].recomputed;
