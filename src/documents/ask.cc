@@ -56,10 +56,10 @@ Steps recompute_everywhere(const AskContext& context, std::vector<std::int32_t> 
     const PhaseTimer timer(context.asked, "assemble");
     std::vector<Token> tokens;
     for (const auto position : positions) tokens.push_back(joint.token_id(position));
-    Pass pass(context.session, tokens, positions);
+    ChosenTokens chosen(context.session, tokens, positions);
     const std::vector<int> top(joint.tokens(), context.hparams().n_layer - 1);
     for (int layer = 0; layer < context.hparams().n_layer; ++layer) {
-      assembly.layer(layer, joint.everything(), pass, positions, top);
+      assembly.layer(layer, joint.everything(), chosen, positions, top);
       co_yield kPause;
     }
   }

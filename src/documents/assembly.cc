@@ -86,19 +86,19 @@ Assembly::Assembly(Session::Impl& session, const Joint& joint, const CacheOption
                capacity, places),
       sequence_(std::make_unique<engine::Sequence>(options, session.hparams, session.account, joint.tokens())) {}
 
-void Assembly::layer(int layer, const TokenRanges& kept, Pass& pass, std::span<const std::int32_t> recomputed,
+void Assembly::layer(int layer, const TokenRanges& kept, ChosenTokens& chosen, std::span<const std::int32_t> recomputed,
                      std::span<const int> top, std::span<const std::int32_t> fused) {
   scratch_.load(layer, kept);
-  loaded_layer(layer, pass, recomputed, top, fused);
+  loaded_layer(layer, chosen, recomputed, top, fused);
 }
 
-void Assembly::loaded_layer(int layer, Pass& pass, std::span<const std::int32_t> recomputed, std::span<const int> top,
-                            std::span<const std::int32_t> fused) {
+void Assembly::loaded_layer(int layer, ChosenTokens& chosen, std::span<const std::int32_t> recomputed,
+                            std::span<const int> top, std::span<const std::int32_t> fused) {
   session_.check_stop();
   Before before(scratch_, fused, as_size(scratch_.scratch().kv_heads()) * as_size(scratch_.scratch().head_dim()));
-  stop_some(layer, pass, recomputed, top);
-  if (pass.rows() > 0) {
-    pass.run(layer, scratch_.scratch(), plan_rows(layer, pass, recomputed));
+  stop_some(layer, chosen, recomputed, top);
+  if (chosen.rows() > 0) {
+    chosen.run(layer, scratch_.scratch(), plan_rows(layer, chosen, recomputed));
     scratch_.scratch().truncate(scratch_.loaded());
   }
   before.fuse_into_scratch();
@@ -108,11 +108,12 @@ void Assembly::loaded_layer(int layer, Pass& pass, std::span<const std::int32_t>
 
 /// Stores keys and values of tokens that no later layer recomputes, and drops these tokens. They do not depend on other
 /// tokens of this layer.
-void Assembly::stop_some(int layer, Pass& pass, std::span<const std::int32_t> recomputed, std::span<const int> top) {
+void Assembly::stop_some(int layer, ChosenTokens& chosen, std::span<const std::int32_t> recomputed,
+                         std::span<const int> top) {
   std::vector<int> ends;
   std::vector<int> goes;
-  for (int row = 0; row < pass.rows(); ++row) {
-    const auto position = pass.positions()[row];
+  for (int row = 0; row < chosen.rows(); ++row) {
+    const auto position = chosen.positions()[row];
     if (top[position] > layer) {
       goes.push_back(row);
     } else if (has(recomputed, position)) {
@@ -120,20 +121,20 @@ void Assembly::stop_some(int layer, Pass& pass, std::span<const std::int32_t> re
     }
   }
   if (!ends.empty()) {
-    const auto made = pass.project(layer, ends);
+    const auto made = chosen.project(layer, ends);
     const auto width = made.keys.size() / ends.size();
     for (std::size_t i = 0; i < ends.size(); ++i) {
-      const int row = scratch_.rows_below(pass.positions()[ends[i]]);
+      const int row = scratch_.rows_below(chosen.positions()[ends[i]]);
       scratch_.scratch().store(row, made.keys.data() + i * width, made.values.data() + i * width);
     }
   }
-  pass.keep(goes);
+  chosen.keep(goes);
 }
 
-RowPlan Assembly::plan_rows(int layer, const Pass& pass, std::span<const std::int32_t> recomputed) {
+RowPlan Assembly::plan_rows(int layer, const ChosenTokens& chosen, std::span<const std::int32_t> recomputed) {
   RowPlan plan;
   std::vector<std::int32_t> missing;  // tokens that are not kept here see their own stored entries
-  for (const auto position : pass.positions()) {
+  for (const auto position : chosen.positions()) {
     plan.store.push_back(has(recomputed, position) ? scratch_.rows_below(position) : -1);
     plan.leading.push_back(scratch_.rows_below(position + 1));
     plan.own.push_back(scratch_.holds(position) ? -1 : scratch_.loaded() + static_cast<std::int32_t>(missing.size()));

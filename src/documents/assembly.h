@@ -6,8 +6,8 @@
 #include <span>
 #include <vector>
 
+#include "documents/chosen_tokens.h"
 #include "documents/joint.h"
-#include "documents/pass.h"
 #include "engine/sequence.h"
 #include "engine/session_impl.h"
 
@@ -32,18 +32,18 @@ class Assembly {
   /// that recomputes a token, after whose keys and values it stops. `recomputed`: joint positions that are loaded and
   /// recomputed here, ascending. `fused`: those of them that become cos · new + (1 - cos) · old, keys and values
   /// separately, where cos >= 0 is the cosine of new and old over all heads; the others become new.
-  void layer(int layer, const TokenRanges& kept, Pass& pass, std::span<const std::int32_t> recomputed,
+  void layer(int layer, const TokenRanges& kept, ChosenTokens& chosen, std::span<const std::int32_t> recomputed,
              std::span<const int> top, std::span<const std::int32_t> fused = {});
   /// The same for a layer that is loaded already.
-  void loaded_layer(int layer, Pass& pass, std::span<const std::int32_t> recomputed, std::span<const int> top,
+  void loaded_layer(int layer, ChosenTokens& chosen, std::span<const std::int32_t> recomputed, std::span<const int> top,
                     std::span<const std::int32_t> fused = {});
   /// Stores a layer's rows in its lanes without changes.
   void commit(int layer, const cache::KeepPlan& plan = {});
   Cache finish();
 
  private:
-  void stop_some(int layer, Pass& pass, std::span<const std::int32_t> recomputed, std::span<const int> top);
-  RowPlan plan_rows(int layer, const Pass& pass, std::span<const std::int32_t> recomputed);
+  void stop_some(int layer, ChosenTokens& chosen, std::span<const std::int32_t> recomputed, std::span<const int> top);
+  RowPlan plan_rows(int layer, const ChosenTokens& chosen, std::span<const std::int32_t> recomputed);
 
   Session::Impl& session_;
   const Joint& joint_;

@@ -73,26 +73,26 @@ void weigh(const Heads& h, const cache::Rows& rows) {
   if (column < rows.dim) weigh_columns<kHeads, 1, T>(h, rows, column, rows.dim - column);
 }
 
-enum class Pass { logits, values };
+enum class Sweep { logits, values };
 
-template <Pass kPass, int kHeads, class T>
-HWY_INLINE void pass_of_type(const Heads& h, const cache::Rows& rows) {
-  if constexpr (kPass == Pass::logits) {
+template <Sweep kSweep, int kHeads, class T>
+HWY_INLINE void sweep_of_type(const Heads& h, const cache::Rows& rows) {
+  if constexpr (kSweep == Sweep::logits) {
     logits_of<kHeads, T>(h, rows);
   } else {
     weigh<kHeads, T>(h, rows);
   }
 }
 
-template <Pass kPass, int kHeads>
-void pass_of(const Heads& h, const cache::Rows& rows) {
+template <Sweep kSweep, int kHeads>
+void sweep_of(const Heads& h, const cache::Rows& rows) {
   switch (rows.type) {
     case ElementType::f16:
-      return pass_of_type<kPass, kHeads, hwy::float16_t>(h, rows);
+      return sweep_of_type<kSweep, kHeads, hwy::float16_t>(h, rows);
     case ElementType::bf16:
-      return pass_of_type<kPass, kHeads, hwy::bfloat16_t>(h, rows);
+      return sweep_of_type<kSweep, kHeads, hwy::bfloat16_t>(h, rows);
     default:
-      return pass_of_type<kPass, kHeads, float>(h, rows);
+      return sweep_of_type<kSweep, kHeads, float>(h, rows);
   }
 }
 
@@ -113,11 +113,11 @@ HWY_INLINE void for_heads(int heads, const Each& each) {
 
 /// Processes some rows for all heads; `x` [heads][kStretchKeys] has logits or weights, those of these rows from `first`
 /// on.
-template <Pass kPass>
-void pass(const Stretch& s, const cache::Rows& rows, float* x, int first) {
+template <Sweep kSweep>
+void sweep(const Stretch& s, const cache::Rows& rows, float* x, int first) {
   for_heads(s.heads, [&](int head, auto count) {
     const std::ptrdiff_t at = static_cast<std::ptrdiff_t>(head) * rows.dim;
-    pass_of<kPass, count()>({s.q + at, x + static_cast<std::ptrdiff_t>(head) * kStretchKeys + first, s.o + at}, rows);
+    sweep_of<kSweep, count()>({s.q + at, x + static_cast<std::ptrdiff_t>(head) * kStretchKeys + first, s.o + at}, rows);
   });
 }
 
@@ -182,7 +182,7 @@ void rotated_logits(const Stretch& s) {
 void plain_logits(const Stretch& s) {
   for (int first = 0; first < s.keys.count; first += kTogether) {
     const cache::Rows some = s.keys.slice(first, std::min(kTogether, s.keys.count - first));
-    pass<Pass::logits>(s, readable(some, s.rows), s.logits, first);
+    sweep<Sweep::logits>(s, readable(some, s.rows), s.logits, first);
   }
 }
 
@@ -251,7 +251,7 @@ void run(const Stretch& s) {
   std::fill_n(s.o, static_cast<std::ptrdiff_t>(s.heads) * s.values.dim, 0.0F);
   for (int first = 0; first < s.values.count; first += kTogether) {
     const cache::Rows some = s.values.slice(first, std::min(kTogether, s.values.count - first));
-    pass<Pass::values>(s, readable(some, s.rows), merged ? s.weights : s.logits, first);
+    sweep<Sweep::values>(s, readable(some, s.rows), merged ? s.weights : s.logits, first);
   }
 }
 

@@ -20,15 +20,15 @@ int count_at(int layer, int layers, double share, Schedule schedule, int tokens)
 }
 
 /// Squared distance of each row's new value from its stored one.
-std::vector<double> deviations(Pass& pass, JointScratch& stored, int layer) {
-  std::vector<int> rows(as_size(pass.rows()));
+std::vector<double> deviations(ChosenTokens& chosen, JointScratch& stored, int layer) {
+  std::vector<int> rows(as_size(chosen.rows()));
   std::iota(rows.begin(), rows.end(), 0);
-  const auto made = pass.project(layer, rows);
+  const auto made = chosen.project(layer, rows);
   const std::size_t width = rows.empty() ? 0 : made.values.size() / rows.size();
   std::vector<float> old(width);
   std::vector<double> out(rows.size());
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    stored.values(stored.rows_below(pass.positions()[i]), old);
+    stored.values(stored.rows_below(chosen.positions()[i]), old);
     for (std::size_t c = 0; c < width; ++c) {
       const double difference = static_cast<double>(made.values[i * width + c]) - static_cast<double>(old[c]);
       out[i] += difference * difference;
@@ -57,16 +57,16 @@ Steps run_cacheblend(const AskContext& context) {
   {
     const PhaseTimer timer(context.asked, "assemble");
     const auto everything = positions_of(joint, joint.everything());
-    Pass pass(context.session, joint.token_ids(), everything);
+    ChosenTokens chosen(context.session, joint.token_ids(), everything);
     const std::vector<int> top(everything.size(), layers - 1);
     for (int layer = 0; layer < layers; ++layer) {
       assembly.scratch().load(layer, joint.everything());
       if (layer == 1 || (layer > 1 && schedule == Schedule::decreasing)) {
         const int count = count_at(layer, layers, share, schedule, joint.tokens());
-        pass.keep(largest(deviations(pass, assembly.scratch(), layer), count));
+        chosen.keep(largest(deviations(chosen, assembly.scratch(), layer), count));
       }
-      const std::vector<std::int32_t> flowing(pass.positions().begin(), pass.positions().end());
-      assembly.loaded_layer(layer, pass, flowing, top);
+      const std::vector<std::int32_t> flowing(chosen.positions().begin(), chosen.positions().end());
+      assembly.loaded_layer(layer, chosen, flowing, top);
       co_yield kPause;
     }
   }

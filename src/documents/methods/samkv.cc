@@ -65,14 +65,14 @@ class SamKv {
     JointScratch scratch(session.account,
                          engine::scratch_type(session.options.precision, std::span(&context_.cache, 1)), joint_,
                          seen + count);
-    Pass pass(session, context_.question, positions);
+    ChosenTokens chosen(session, context_.question, positions);
     for (int layer = 0; layer < layers(); ++layer) {
       session.check_stop();
       scratch.load(layer, edges);
       scratch.scratch().extend(positions);
       const auto& spec = context_.hparams().layer(layer);
       auto& sum = out.emplace_back(as_size(spec.n_head) * as_size(spec.head_dim));
-      pass.run(layer, scratch.scratch(), plan, sum);
+      chosen.run(layer, scratch.scratch(), plan, sum);
       for (double& x : sum) x /= count;
       co_yield kPause;
     }
@@ -165,10 +165,10 @@ class SamKv {
     Assembly assembly(context_.session, joint_, context_.cache, static_cast<int>(most + positions.size()));
     {
       const PhaseTimer timer(context_.asked, "assemble");
-      Pass pass(context_.session, tokens, positions);
+      ChosenTokens chosen(context_.session, tokens, positions);
       for (int layer = 0; layer < layers(); ++layer) {
         const auto& recomputed = choices_[layer].recomputed;
-        assembly.layer(layer, choices_[layer].kept, pass, recomputed, top, fused(recomputed));
+        assembly.layer(layer, choices_[layer].kept, chosen, recomputed, top, fused(recomputed));
         co_yield kPause;
       }
     }

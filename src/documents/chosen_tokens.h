@@ -19,10 +19,10 @@ struct RowPlan {
 };
 
 /// Runs chosen tokens through the layers. Some may be dropped between layers.
-class Pass {
+class ChosenTokens {
  public:
   /// `positions`: joint positions, ascending. Throws MemoryError.
-  Pass(Session::Impl& session, std::span<const Token> tokens, std::span<const std::int32_t> positions);
+  ChosenTokens(Session::Impl& session, std::span<const Token> tokens, std::span<const std::int32_t> positions);
 
   int rows() const { return static_cast<int>(positions_.size()); }
   std::span<const std::int32_t> positions() const { return positions_; }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "documents/pass.h"
+#include "documents/chosen_tokens.h"
 
 #include <cstring>
 
@@ -54,13 +54,14 @@ class RowAttention : public engine::TeamAttention {
 
 }  // namespace
 
-Pass::Pass(Session::Impl& session, std::span<const Token> tokens, std::span<const std::int32_t> positions)
+ChosenTokens::ChosenTokens(Session::Impl& session, std::span<const Token> tokens,
+                           std::span<const std::int32_t> positions)
     : session_(session),
       positions_(positions.begin(), positions.end()),
       hidden_(session.executor, session.hparams, session.account, tokens, "the hidden states of chosen tokens"),
       packed_(session.begin_pass(tokens.size(), 0)) {}
 
-Pass::KeysAndValues Pass::project(int layer, std::span<const int> rows) {
+ChosenTokens::KeysAndValues ChosenTokens::project(int layer, std::span<const int> rows) {
   const auto& h = session_.hparams;
   const auto& spec = h.layer(layer);
   const auto width = as_size(spec.n_head_kv) * as_size(spec.head_dim);
@@ -81,7 +82,7 @@ Pass::KeysAndValues Pass::project(int layer, std::span<const int> rows) {
   return out;
 }
 
-void Pass::run(int layer, cache::LayerScratch& scratch, const RowPlan& plan, std::span<double> query_sum) {
+void ChosenTokens::run(int layer, cache::LayerScratch& scratch, const RowPlan& plan, std::span<double> query_sum) {
   const auto shape = engine::shape_of(session_.hparams, layer);
   for (const auto& chunk : engine::chunks_of(rows(), session_.options.chunk)) {
     const auto of_chunk = [&](const std::vector<std::int32_t>& all) {
@@ -94,12 +95,12 @@ void Pass::run(int layer, cache::LayerScratch& scratch, const RowPlan& plan, std
   while (hidden_.advance_layer(packed_, layer)) continue;
 }
 
-void Pass::keep(std::span<const int> rows) {
+void ChosenTokens::keep(std::span<const int> rows) {
   for (std::size_t i = 0; i < rows.size(); ++i) positions_[i] = positions_[rows[i]];
   positions_.resize(rows.size());
   hidden_.keep(rows);
 }
 
-std::vector<float> Pass::logits() { return hidden_.logits(rows() - 1); }
+std::vector<float> ChosenTokens::logits() { return hidden_.logits(rows() - 1); }
 
 }  // namespace winnow::documents
