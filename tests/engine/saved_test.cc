@@ -159,7 +159,7 @@ TEST_F(SavedTest, all_budgets_and_unrotated_keys) {
   }
 }
 
-/// Lanes with tail blocks, whose entries lie in other pieces than a prompt's; with a buffer of 50, a few tokens before
+/// Lanes with tail blocks, whose entries lie in other runs than a prompt's; with a buffer of 50, a few tokens before
 /// an eviction.
 TEST_F(SavedTest, sequences_that_have_grown_go_on_bit_for_bit) {
   std::vector<std::string> specs = {"quest(ada(snapkv:window=8)):page=4,dense=0", "r-kv:buffer=50",
