@@ -40,16 +40,17 @@ class PrefillAttention {
   PrefillAttention(MemoryAccount& account, int max_threads, ComputeType compute_type = ComputeType::f32);
   ~PrefillAttention();
 
-  /// q and out: [count][H_q][d] f32. `observers` record the attention of their rows to the keys in `recorded`; results
-  /// are complete after the last chunk's reduce(). The probabilities are those of the whole rows. `row_scales` [count]
-  /// are for observers with a RowScale. All queries also see `past` (null: none); in layers with windows, its last rows
-  /// come just before the prompt. REQUIRES: observers have room for all recorded keys that are seen; powers only with
-  /// all keys recorded and no window. Throws MemoryError, after which begin() must succeed before run(). run() and
-  /// reduce() do not throw.
+  /// q and out: [count][H_q][d] f32. `columns` record the attention of their rows to the keys in `recorded`, and are
+  /// complete after the last chunk's reduce(). The probabilities are those of the whole rows. `row_scales` [count] are
+  /// for requests with a RowScale. All queries also see `past` (null: none); in layers with windows, its last rows come
+  /// just before the prompt. REQUIRES: `columns` have room for all recorded keys that are seen; powers only with all
+  /// keys recorded and no window. Throws MemoryError, after which begin() must succeed before run(). run() and reduce()
+  /// do not throw.
   void begin(const Shape& shape, const cache::LayerScratch& scratch, const float* q, float* out, int first, int count,
              std::span<ColumnStatistics* const> columns, KeyRange recorded = {}, const float* row_scales = nullptr,
              const cache::PastRows* past = nullptr);
-  /// The same for queries that see the rows of `visible`, without observers. A query that sees no row gives zeros.
+  /// The same for queries that see the rows of `visible`, without column statistics. A query that sees no row gives
+  /// zeros.
   void begin(const Shape& shape, const cache::LayerScratch& scratch, const float* q, float* out,
              const VisibleRange& visible);
   /// From the next run() on, writes the logarithm of each query's sum of exp(logit), its sink included, to `sums`
@@ -72,14 +73,14 @@ struct Chunk {
   KeyRange recorded = {};
 };
 
-/// statistics of a prompt of `tokens` tokens.
+/// A request for column statistics of a prompt of `tokens` tokens.
 struct PromptColumns {
   ColumnRequest request;
   int tokens = 0;
 };
 
-/// Bytes of the work space in which a team collects columns of a chunk: the probabilities of a block for each
-/// thread, and the statistics of each work item. All observed prompts share the chunk.
+/// Bytes of the work space in which a team collects column statistics of a chunk: the probabilities of a block for each
+/// thread, and the statistics of each work item. All prompts share the chunk.
 std::size_t recording_bytes(const Shape& shape, ComputeType compute_type, int threads, const Chunk& chunk,
                             std::span<const PromptColumns> observed);
 

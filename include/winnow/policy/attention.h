@@ -84,7 +84,7 @@ struct Tiles {
   bool operator==(const Tiles&) const = default;
 };
 
-/// Statistics that attention records for a method.
+/// Request for column statistics, which attention records.
 struct ColumnRequest {
   QueryRowSet rows;
   Reduction reduction = Reduction::sum;
@@ -130,7 +130,7 @@ class WINNOW_EXPORT ColumnStatistics {
   CountedVector<float> values_;
 };
 
-/// A view of observations, in an order of its own.
+/// A view of column statistics, in an order of its own.
 class Observed {
  public:
   Observed() = default;

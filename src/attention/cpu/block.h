@@ -70,7 +70,7 @@ struct Block {
   float scale = 0;
   float cap = 0;                          ///< soft cap of logits; 0: none
   const float* sink_logits = nullptr;     ///< [group]; null: none
-  int first_key = 0;                      ///< position in the prompt of token 0, for observers
+  int first_key = 0;                      ///< position in the prompt of token 0, for column statistics
   const std::int32_t* leading = nullptr;  ///< [tokens] token t sees keys before leading[t]; ascending
   const std::int32_t* own = nullptr;      ///< [tokens] also sees this key; negative: none. Null: none for all
   const std::int32_t* from = nullptr;     ///< [tokens] sees leading keys from this one on; ascending. Null: all

@@ -47,7 +47,7 @@ struct PrefillAttention::Impl {
     int first_token;
     int tokens;
     bool is_recorded = false;
-    /// [statistics] offset of [G][recorded keys] floats; kNone if the item has no observed rows.
+    /// [request] offset of [G][recorded keys] floats; kNone if the item has no requested rows.
     std::vector<std::size_t> partial = {};
   };
   /// A block in a thread's work space.

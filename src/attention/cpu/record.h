@@ -6,7 +6,7 @@
 
 namespace winnow::attention::cpu {
 
-/// Destination of the statistics of some keys: [group][stride] from keys.begin on.
+/// Destination of the column statistics of some keys: [group][stride] from keys.begin on.
 struct Record {
   KeyRange keys;
   float* out = nullptr;
@@ -16,12 +16,12 @@ struct Record {
   float* at(int head, int key) const { return out + static_cast<std::ptrdiff_t>(head) * stride + (key - keys.begin); }
 };
 
-/// Adds the statistics of one statistics from a block that retained the probabilities of these keys. `mask` and
-/// `weight` are work space, [tokens] each.
+/// Adds to `record` the column statistics of a block that retained the probabilities of these keys, as `statistics`
+/// requests. `mask` and `weight` are work space, [tokens] each.
 void record_columns(const Block& block, const ColumnStatistics& statistics, float* mask, float* weight,
                     const Record& record);
 
-/// True if statistics needs the probabilities of all keys, even of those that are not recorded.
+/// True if the request needs the probabilities of all keys, even of those that are not recorded.
 inline bool needs_all_keys(const ColumnRequest& what) { return !what.power.empty(); }
 
 }  // namespace winnow::attention::cpu
