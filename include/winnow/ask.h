@@ -70,7 +70,7 @@ struct WINNOW_EXPORT AskOptions {
   void check() const;
 };
 
-/// Time of one step of ask().
+/// Time of one phase of ask().
 struct AskPhase {
   std::string name;  ///< "recompute" (unreadable documents), "question", "select", "assemble", "answer" (the question
                      ///< again), "prefill"

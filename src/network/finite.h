@@ -14,7 +14,7 @@ namespace winnow::network {
 /// True if no value is NaN or infinite.
 bool all_finite(std::span<const float> values);
 
-/// Finds the first layer of a graph whose attention gets a value that is not finite. The workers of a team may look at
+/// Finds the first layer of a graph whose attention gets a value that is not finite. The workers of a team may check at
 /// the same time.
 class FiniteCheck {
  public:
