@@ -22,6 +22,6 @@ void record_columns(const Block& block, const ColumnStatistics& statistics, floa
                     const Record& record);
 
 /// True if the request needs the probabilities of all keys, even of those that are not recorded.
-inline bool needs_all_keys(const ColumnRequest& what) { return !what.power.empty(); }
+inline bool needs_all_keys(const ColumnRequest& request) { return !request.power.empty(); }
 
 }  // namespace winnow::attention::cpu
