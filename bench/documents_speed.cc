@@ -43,7 +43,7 @@ std::vector<Token> text_of(const winnow::Model& model, int number, int length) {
   std::string text;
   for (int i = 0; i < length; ++i)
     text += "Line " + std::to_string(i * (number + 3) % 97) + " of report " + std::to_string(number) + ". ";
-  auto tokens = model.tokenize(text);
+  auto tokens = model.vocab().tokenize(text);
   tokens.resize(length);
   return tokens;
 }
@@ -94,7 +94,7 @@ void run(const Options& options) {
               reading.median() / plain.median());
   std::fflush(stdout);
   const auto question =
-      model->tokenize("Question: which line of which report comes after line 12 of report 3?\nAnswer:");
+      model->vocab().tokenize("Question: which line of which report comes after line 12 of report 3?\nAnswer:");
   std::map<std::string, Row> rows;
   for (int i = 0; i < options.repetitions; ++i) {
     for (const auto& method : options.methods) ask_once(session, documents, question, method, rows[method]);

@@ -36,7 +36,7 @@ std::vector<std::vector<Token>> prompts_of(const winnow::Model& model, const Opt
     std::ifstream file(path);
     std::string line;
     for (int i = 0; i < options.prompts && std::getline(file, line); ++i) {
-      auto tokens = model.tokenize(nlohmann::json::parse(line).at("prompt").get<std::string>());
+      auto tokens = model.vocab().tokenize(nlohmann::json::parse(line).at("prompt").get<std::string>());
       if (tokens.size() > static_cast<std::size_t>(most))
         tokens.erase(tokens.begin() + most / 2, tokens.end() - (most - most / 2));
       out.push_back(std::move(tokens));

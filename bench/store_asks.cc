@@ -54,7 +54,7 @@ std::string contents(const std::string& path) {
 /// Reads the pieces of the text into one store, and from there into the other.
 void fill(winnow::DocumentStore& folder, winnow::DocumentStore* server, winnow::Session& session,
           const Options& options) {
-  const auto all = session.model().tokenize(contents(options.text));
+  const auto all = session.model().vocab().tokenize(contents(options.text));
   const winnow::test::TempFolder temporary;
   if (all.size() < z(options.documents) * z(options.length)) throw winnow::InputError(options.text + " is too short");
   for (int i = 0; i < options.documents; ++i) {
@@ -95,7 +95,7 @@ class Askers {
     winnow::AskOptions how;
     how.method = winnow::AskSpec::parse(method);
     const auto question =
-        session.model().tokenize("\nQuestion " + std::to_string(number) + ": who is spoken of?\nAnswer:");
+        session.model().vocab().tokenize("\nQuestion " + std::to_string(number) + ": who is spoken of?\nAnswer:");
     return winnow::ask(session, documents, question, how).logits;
   }
 

@@ -59,7 +59,7 @@ std::vector<winnow::Token> tokens_of(const winnow::Model& model, const Options& 
     ids = model.tokenize(conversation(file, bytes));
   } else {
     const std::string text{std::istreambuf_iterator<char>(file), {}};
-    ids = model.tokenize(std::string_view(text).substr(0, bytes));
+    ids = model.vocab().tokenize(std::string_view(text).substr(0, bytes));
   }
   if (ids.size() < options.tokens)
     throw winnow::InputError("the text has only " + std::to_string(ids.size()) + " tokens");

@@ -21,6 +21,10 @@ class Document;
 struct AskMethod;
 }  // namespace documents
 
+namespace policy {
+class Options;
+}  // namespace policy
+
 /// A way of combining documents that were read separately, parsed from a string such as `samkv:update=overwrite` or
 /// `epic:initial=64,local=128`: the grammar of Spec without wrappers. A value: cheap to copy, immutable, safe to share
 /// between threads.
@@ -41,10 +45,11 @@ class WINNOW_EXPORT AskSpec {
 
   bool operator==(const AskSpec& other) const { return print() == other.print(); }
 
-  struct WINNOW_NO_EXPORT Impl;
-  const Impl& impl() const { return *impl_; }
+  const documents::AskMethod& method() const;
+  const policy::Options& options() const;
 
  private:
+  struct WINNOW_NO_EXPORT Impl;
   explicit AskSpec(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
   std::shared_ptr<const Impl> impl_;
 };

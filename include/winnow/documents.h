@@ -19,6 +19,7 @@
 namespace winnow {
 
 namespace documents {
+class Archive;
 class Document;
 }  // namespace documents
 
@@ -146,12 +147,10 @@ class WINNOW_EXPORT DocumentStore {
   /// removed documents. A folder does not shrink; later documents use its free space.
   std::vector<DocumentInfo> gc(std::size_t max_bytes);
 
-  struct WINNOW_NO_EXPORT Impl;
-  Impl& impl() { return *impl_; }
-  const Impl& impl() const { return *impl_; }
+  documents::Archive& archive() { return *archive_; }
 
  private:
-  std::unique_ptr<Impl> impl_;
+  std::unique_ptr<documents::Archive> archive_;
 };
 
 }  // namespace winnow

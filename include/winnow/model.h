@@ -6,13 +6,13 @@
 #include <memory>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "winnow/conversation.h"
 #include "winnow/export.h"
 #include "winnow/model_options.h"
 #include "winnow/prompt.h"
+#include "winnow/vocab.h"
 
 namespace winnow {
 
@@ -63,6 +63,7 @@ class WINNOW_EXPORT Model {
   ~Model();
 
   const ModelInfo& info() const;
+  const Vocab& vocab() const;
 
   /// Throws InputError for an empty prompt and for one that is certain to exceed 64 times the model's trained context
   /// (RoPE options extend it), UsageError for an unknown chat template.
@@ -75,13 +76,6 @@ class WINNOW_EXPORT Model {
   /// Tokens that a question adds to a conversation that was read. If the conversation ends with a question, that one's
   /// answer is left empty. Throws InputError for a question that is too long, UsageError for an unknown chat template.
   Turn turn(const Conversation& read, const std::string& question) const;
-  /// Tokens of plain text without BOS; control names are text.
-  std::vector<Token> tokenize(std::string_view text) const;
-  /// Bytes of a token's text; control tokens give none. Concatenated token texts are the text; one alone need not be
-  /// valid UTF-8.
-  std::string token_text(Token token) const;
-  /// True if this token ends generation.
-  bool ends(Token token) const;
   /// Hash of the whole file, or of all parts. Computed at the first call, in 0.3 s per GB in the page cache.
   std::uint64_t hash() const;
 

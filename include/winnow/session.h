@@ -192,6 +192,7 @@ class WINNOW_EXPORT Session {
   void on_stop(std::function<bool()> stop);
 
   const Model& model() const;
+  const SessionOptions& options() const;
   int threads() const;
 
   struct WINNOW_NO_EXPORT Impl;

@@ -64,7 +64,7 @@ nb::bytes pieces(const Model& model, const nb::object& tokens) {
   std::string out;
   for (const auto token : tokens_of(tokens)) {
     check_token(model, token);
-    out += model.token_text(token);
+    out += model.vocab().text(token);
   }
   return nb::bytes(out.data(), out.size());
 }
@@ -113,7 +113,7 @@ void bind_model(nb::module_& m) {
           "Raises ModelError, OutOfMemoryError, UsageError.")
       .def_prop_ro("info", &Model::info, nb::rv_policy::reference_internal)
       .def(
-          "tokenize", [](const Model& self, const std::string& text) { return as_array(self.tokenize(text)); },
+          "tokenize", [](const Model& self, const std::string& text) { return as_array(self.vocab().tokenize(text)); },
           nb::arg("text"), "Plain text without BOS as an array [tokens] of int32.")
       .def(
           "prompt", prompt, nb::arg("text"), nb::arg("question") = "", nb::kw_only(), nb::arg("system") = "",
@@ -131,7 +131,7 @@ void bind_model(nb::module_& m) {
           "ends",
           [](const Model& self, Token token) {
             check_token(self, token);
-            return self.ends(token);
+            return self.vocab().ends(token);
           },
           nb::arg("token"), "True if generation ends with this token.")
       .def(

@@ -58,7 +58,7 @@ double pairs_of(int tokens, int depth, int window) {
 }  // namespace
 
 Work work_of_reading(const Model& model, int tokens, int depth) {
-  const auto& weights = *model.impl().weights;
+  const auto& weights = engine::weights_of(model);
   const auto& h = weights.hparams();
   const Matrices layers = layers_of(weights);
   const Matrices output = output_of(weights);
@@ -72,7 +72,7 @@ Work work_of_reading(const Model& model, int tokens, int depth) {
 }
 
 Work work_of_decoding(const Model& model, int steps, int batch, double kv_bytes) {
-  const auto& weights = *model.impl().weights;
+  const auto& weights = engine::weights_of(model);
   const Matrices layers = layers_of(weights);
   const Matrices output = output_of(weights);
   return {2.0 * steps * batch * (layers.weights + output.weights), steps * (layers.bytes + output.bytes + kv_bytes)};

@@ -26,7 +26,7 @@ DocumentText text_of(const Model& model, const NewDocument& document) {
   if (text.text.empty() && text.tokens.empty())
     throw InputError(fmt::format("the document {} is empty: there is nothing to read", document.name));
   const auto context = as_size(model.info().context);
-  if (const auto least = model.impl().vocab.least_tokens(text.text.size()); least > context)
+  if (const auto least = model.vocab().least_tokens(text.text.size()); least > context)
     throw InputError(fmt::format("the document {} has {} bytes and so at least {} tokens, the model's context {}",
                                  document.name, text.text.size(), least, context));
   auto& tokens = text.tokens;
@@ -42,7 +42,7 @@ DocumentText text_of(const Model& model, const NewDocument& document) {
 Adding::Adding(const Model& model, const NewDocument& document, const CacheOptions& options)
     : label_(label_of(document)),
       reading_(model, text_of(model, document), options),
-      id_(content_id(engine::identity_of(model.impl().weights->hparams(), model.hash()), options, reading_.tokens())) {}
+      id_(content_id(engine::identity_of(model), options, reading_.tokens())) {}
 
 bool Adding::add_known(Archive& archive) {
   const auto begin = Clock::now();
@@ -66,7 +66,7 @@ bool Adding::advance() {
 
 void Adding::keep(Archive& archive) {
   const auto begin = Clock::now();
-  added_.outcome = archive.put(label_, read_->head, read_->cache.impl());
+  added_.outcome = archive.put(label_, read_->head, engine::sequence_of(read_->cache));
   finish(archive, ms_since(begin));
 }
 

@@ -88,11 +88,3 @@ class Archive {
 };
 
 }  // namespace winnow::documents
-
-namespace winnow {
-
-struct DocumentStore::Impl {
-  documents::Archive archive;
-};
-
-}  // namespace winnow

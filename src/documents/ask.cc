@@ -40,7 +40,7 @@ Steps answer(const AskContext& context, Assembly& assembly) {
   asked.recompute_ratio = static_cast<double>(count.recomputed) / all;
   asked.recompute_ratio_of_kept = static_cast<double>(count.recomputed) / static_cast<double>(count.kept);
   const PhaseTimer timer(asked, "answer");
-  engine::Extension question(context.session, asked.cache.impl(), context.question);
+  engine::Extension question(context.session, engine::sequence_of(asked.cache), context.question);
   for (bool goes_on = true; goes_on;) {
     context.session.check_stop();
     goes_on = question.advance();
@@ -78,7 +78,7 @@ Asked ask(Session& session, std::span<const std::shared_ptr<const documents::Doc
     const double attempt = documents::now();
     try {
       documents::Asking asking(used, {question.begin(), question.end()}, options);
-      asking.begin(session.impl());
+      asking.begin(engine::parts_of(session));
       while (asking.advance()) continue;
       Asked asked = asking.take();
       if (!recomputed.empty()) asked.phases.insert(asked.phases.begin(), {"recompute", attempt - begin});

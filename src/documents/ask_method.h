@@ -72,14 +72,3 @@ Steps answer(const AskContext& context, Assembly& assembly);
 Steps recompute_everywhere(const AskContext& context, std::vector<std::int32_t> positions);
 
 }  // namespace winnow::documents
-
-namespace winnow {
-
-struct AskSpec::Impl {
-  const documents::AskMethod* method;
-  policy::Options options;
-  std::string canonical;
-  std::string full;
-};
-
-}  // namespace winnow

@@ -19,6 +19,13 @@ const std::vector<AskMethod>& ask_methods() {
 
 }  // namespace documents
 
+struct AskSpec::Impl {
+  const documents::AskMethod* method;
+  policy::Options options;
+  std::string canonical;
+  std::string full;
+};
+
 AskSpec::AskSpec() : AskSpec(parse("samkv")) {}
 
 AskSpec AskSpec::parse(std::string_view text) {
@@ -35,6 +42,8 @@ AskSpec AskSpec::parse(std::string_view text) {
 std::string AskSpec::print() const { return impl_->canonical; }
 std::string AskSpec::print_full() const { return impl_->full; }
 std::string AskSpec::name() const { return impl_->method->name; }
+const documents::AskMethod& AskSpec::method() const { return *impl_->method; }
+const policy::Options& AskSpec::options() const { return impl_->options; }
 bool AskSpec::needs_budget() const { return Spec::parse(impl_->method->cache_spec).method().needs_budget(); }
 
 void AskOptions::check() const {

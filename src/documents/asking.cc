@@ -22,7 +22,7 @@ namespace winnow::documents {
 namespace {
 
 void check_model(const Session::Impl& session, const Joint& joint) {
-  const auto model = engine::identity_of(session.hparams, session.model->hash());
+  const auto model = engine::identity_of(*session.model);
   for (int i = 0; i < joint.count(); ++i) {
     const auto& head = joint.document(i).head();
     if (!(head.saved.model == model))
@@ -55,7 +55,7 @@ std::vector<std::vector<std::vector<int>>> all_blocks(const Joint& joint) {
 
 CacheOptions cache_of(const AskOptions& options) {
   options.check();
-  return {Spec::parse(options.method.impl().method->cache_spec), options.budget, options.kv_type};
+  return {Spec::parse(options.method.method().cache_spec), options.budget, options.kv_type};
 }
 
 Asking::Asking(std::vector<std::shared_ptr<const Document>> documents, std::vector<Token> question,
@@ -67,7 +67,7 @@ Asking::Asking(std::vector<std::shared_ptr<const Document>> documents, std::vect
       asked_{Cache(nullptr), {}, {}, 0, 1, 0, 0, {}, {}} {
   if (documents_.empty()) throw InputError("there are no documents to ask about");
   if (question_.empty()) throw InputError("the question is empty: there is nothing to ask");
-  check_whole(documents_, *options_.method.impl().method);
+  check_whole(documents_, options_.method.method());
 }
 
 int Asking::tokens() const {
@@ -95,7 +95,7 @@ std::size_t Asking::cache_bytes(const Session::Impl& session) const {
 }
 
 void Asking::begin(Session::Impl& session) {
-  const auto& method = *options_.method.impl().method;
+  const auto& method = options_.method.method();
   session.check(question_);
   joint_.emplace(documents_, session.hparams);
   check_model(session, *joint_);
@@ -103,7 +103,7 @@ void Asking::begin(Session::Impl& session) {
                fmt::format("asking about {} documents of {} tokens", joint_->count(), joint_->tokens()));
   asked_.kept_blocks = all_blocks(*joint_);
   asked_.document_tokens = joint_->tokens();
-  context_.emplace(AskContext{session, *joint_, question_, cache_, options_.method.impl().options, asked_});
+  context_.emplace(AskContext{session, *joint_, question_, cache_, options_.method.options(), asked_});
   steps_.emplace(method.run(*context_));
 }
 

@@ -26,20 +26,20 @@ store::Missing missing(MissingStore what) {
 void check_exported(const std::string& path, const std::string& name) { documents::check_exported(path, name); }
 
 DocumentStore::DocumentStore(const std::string& where, MissingStore what)
-    : impl_(std::make_unique<Impl>(
-          Impl{documents::Archive(store::open({where.empty() ? store::default_folder() : where}, missing(what)))})) {}
+    : archive_(std::make_unique<documents::Archive>(
+          store::open({where.empty() ? store::default_folder() : where}, missing(what)))) {}
 DocumentStore::DocumentStore(DocumentStore&&) noexcept = default;
 DocumentStore& DocumentStore::operator=(DocumentStore&&) noexcept = default;
 DocumentStore::~DocumentStore() = default;
 
-const std::string& DocumentStore::where() const { return impl_->archive.where(); }
+const std::string& DocumentStore::where() const { return archive_->where(); }
 
 AddedDocument DocumentStore::add(Session& session, const NewDocument& document, const CacheOptions& cache) {
   documents::Adding adding(session.model(), document, cache);
-  if (adding.add_known(impl_->archive)) return adding.added();
-  adding.begin(session.impl());
+  if (adding.add_known(*archive_)) return adding.added();
+  adding.begin(engine::parts_of(session));
   while (adding.advance()) continue;
-  adding.keep(impl_->archive);
+  adding.keep(*archive_);
   return adding.added();
 }
 
@@ -48,14 +48,14 @@ std::shared_ptr<const documents::Document> DocumentStore::open(const std::string
 }
 
 std::shared_ptr<const documents::Document> DocumentStore::open(const std::string& name, const Model& model) {
-  return impl_->archive.open(name, engine::identity_of(model.impl().weights->hparams(), model.hash()));
+  return archive_->open(name, engine::identity_of(model));
 }
 
 Calibration DocumentStore::calibrate(std::span<const std::string> names) const {
   std::vector<std::shared_ptr<const documents::Document>> documents;
   Calibration out;
   for (const auto& name : names) {
-    const auto& document = *documents.emplace_back(impl_->archive.open(name));
+    const auto& document = *documents.emplace_back(archive_->open(name));
     const auto& saved = document.head().saved;
     if (document.is_compressed())
       throw InputError(fmt::format("the document {} cannot say which layers decide: it was compressed by {}", name,
@@ -70,23 +70,23 @@ Calibration DocumentStore::calibrate(std::span<const std::string> names) const {
   return out;
 }
 
-std::vector<DocumentInfo> DocumentStore::list() const { return impl_->archive.list(); }
-DocumentInfo DocumentStore::info(const std::string& name) const { return impl_->archive.info(name); }
-void DocumentStore::remove(std::span<const std::string> names) { impl_->archive.remove(names); }
+std::vector<DocumentInfo> DocumentStore::list() const { return archive_->list(); }
+DocumentInfo DocumentStore::info(const std::string& name) const { return archive_->info(name); }
+void DocumentStore::remove(std::span<const std::string> names) { archive_->remove(names); }
 std::vector<DocumentDamage> DocumentStore::verify(const std::function<void(double)>& progress) const {
-  return impl_->archive.verify(progress);
+  return archive_->verify(progress);
 }
-std::vector<DocumentInfo> DocumentStore::gc(std::size_t max_bytes) { return impl_->archive.gc(max_bytes); }
+std::vector<DocumentInfo> DocumentStore::gc(std::size_t max_bytes) { return archive_->gc(max_bytes); }
 
 void DocumentStore::export_to(const std::string& name, const std::string& path) const {
-  impl_->archive.export_to(name, path);
+  archive_->export_to(name, path);
 }
 
 AddedDocument DocumentStore::import_from(const std::string& path, const std::string& name) {
   const auto begin = Clock::now();
   documents::Label label{name, {}};
   AddedDocument out;
-  out.outcome = impl_->archive.import_from(path, label);
+  out.outcome = archive_->import_from(path, label);
   out.store_ms = ms_since(begin);
   out.info = info(label.name);
   return out;

@@ -61,7 +61,7 @@ void check_windows(const ModelInfo& info) {
 
 /// Refuses models whose layers share keys: documents are combined layer by layer.
 void check_shared_keys(const Model& model) {
-  const auto& hparams = model.impl().weights->hparams();
+  const auto& hparams = engine::hparams_of(model);
   const int readers = hparams.n_layer - hparams.n_kv_layer;
   if (readers == 0) return;
   throw UsageError(fmt::format(
@@ -71,7 +71,7 @@ void check_shared_keys(const Model& model) {
 
 /// A document's keys are rotated to its place among the others.
 void check_turning(const Model& model) {
-  if (model.impl().weights->hparams().keys_turn()) return;
+  if (engine::hparams_of(model).keys_turn()) return;
   throw UsageError(
       fmt::format("documents cannot be put together with the architecture {} of {}: its keys are normed after they are "
                   "rotated, and cannot be turned to other positions",
@@ -135,14 +135,14 @@ Ingested Ingestion::take() {
   reading_.reset();
   observer_.reset();
   const Conversation words{text_.text, {}, PromptFormat::raw, text_.control};
-  const auto model = engine::identity_of(session_->hparams, session_->model->hash());
-  out.head.saved = engine::head_of(out.cache.impl(), model, {words, tokens()});
+  const auto model = engine::identity_of(*session_->model);
+  out.head.saved = engine::head_of(engine::sequence_of(out.cache), model, {words, tokens()});
   return out;
 }
 
 Ingested ingest(Session& session, const DocumentText& text, const CacheOptions& options) {
   Ingestion ingestion(session.model(), text, options);
-  ingestion.begin(session.impl());
+  ingestion.begin(engine::parts_of(session));
   while (ingestion.advance()) continue;
   return ingestion.take();
 }

@@ -13,8 +13,9 @@ namespace {
 class Resident : public Document {
  public:
   explicit Resident(Ingested document) : cache_(std::move(document.cache)), head_(std::move(document.head)) {
-    for (int layer = 0; layer < cache_.impl().layers(); ++layer) {
-      const auto& lanes = cache_.impl().lanes(layer);
+    const auto& sequence = engine::sequence_of(cache_);
+    for (int layer = 0; layer < sequence.layers(); ++layer) {
+      const auto& lanes = sequence.lanes(layer);
       auto& heads = positions_.emplace_back();
       for (int head = 0; head < lanes.shape().kv_heads; ++head) {
         auto& positions = heads.emplace_back();
@@ -48,7 +49,7 @@ class Resident : public Document {
   /// Slots [begin, end). They are contiguous, because nothing has been appended to the prompt.
   LanePart part(int layer, int head, int begin, int end) const {
     std::vector<cache::LaneRun> runs;
-    cache_.impl().lanes(layer).runs(head, {begin, end}, runs);
+    engine::sequence_of(cache_).lanes(layer).runs(head, {begin, end}, runs);
     const auto& positions = positions_[layer][head];
     if (runs.empty()) return {};
     return {std::span(positions).subspan(begin, as_size(end - begin)), runs.front().keys, runs.front().values};

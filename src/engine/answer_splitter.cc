@@ -21,7 +21,7 @@ struct AnswerSplitter::Impl {
 };
 
 AnswerSplitter::AnswerSplitter(const Model& model, const Conversation& asked) {
-  auto format = write(model.impl(), asked, chat::Ending::answer).answer;
+  auto format = write(model, asked, chat::Ending::answer).answer;
   impl_.reset(new Impl{model, format, chat::AnswerReader(format)});
 }
 
@@ -29,7 +29,7 @@ AnswerSplitter::AnswerSplitter(AnswerSplitter&&) noexcept = default;
 AnswerSplitter::~AnswerSplitter() = default;
 
 GenerateOptions AnswerSplitter::with_format(GenerateOptions options) const {
-  demand(impl_->format, impl_->model.impl().vocab, options);
+  demand(impl_->format, impl_->model, options);
   return options;
 }
 

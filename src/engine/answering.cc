@@ -70,7 +70,7 @@ const NextToken* Answering::take(std::span<const float> logits, Sampler::Candida
 
 bool Answering::is_end(Token token) const {
   const auto& stops = options_.stop_tokens;
-  return (options_.end == EndOfSequence::stops && model_.ends(token)) ||
+  return (options_.end == EndOfSequence::stops && model_.vocab().ends(token)) ||
          std::find(stops.begin(), stops.end(), token) != stops.end();
 }
 

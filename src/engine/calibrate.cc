@@ -201,7 +201,7 @@ Calibrated calibrate(Session& session, const std::string& text, const std::strin
   }
   const auto calibration = fitting.finish(out.explained);
   ReplacingFile file(path, Readers::owner, engine::kCalibrationFormat.kind());
-  engine::write_calibration(file, calibration, engine::identity_of(impl.hparams, impl.model->hash()));
+  engine::write_calibration(file, calibration, engine::identity_of(*impl.model));
   file.commit();
   return out;
 }

@@ -45,10 +45,10 @@ Prompt split(std::vector<Token> tokens, std::size_t at) {
 }
 
 /// The prompt of the first question of a conversation.
-Prompt prompt_of(const Model::Impl& model, const Conversation& conversation, const std::string& question) {
+Prompt prompt_of(const Model& model, const Conversation& conversation, const std::string& question) {
   const auto wording = write(model, conversation.with_question(question), chat::Ending::answer);
   std::size_t at = wording.begin_of_last(wording.messages.size() - 1, question.size());
-  auto tokens = tokens_of(model.vocab, wording.text, std::span(&at, 1));
+  auto tokens = tokens_of(model, wording.text, std::span(&at, 1));
   return split(std::move(tokens), at);
 }
 
@@ -130,7 +130,7 @@ Prompts Model::tokenize(const Conversation& c, std::span<const std::string> ques
     throw InputError("the prompt is empty: give a text (-f), a question (-p) or both");
   check_length(*impl_, c.text.size() + longest);
   std::vector<Prompt> prompts;
-  for (const auto& question : questions) prompts.push_back(prompt_of(*impl_, c, question));
+  for (const auto& question : questions) prompts.push_back(prompt_of(*this, c, question));
   return join(std::move(prompts));
 }
 
@@ -141,27 +141,23 @@ std::vector<Token> Model::tokenize(const Conversation& c) const {
   if (c.text.empty() && (last == nullptr || last->content.empty()))
     throw InputError("the prompt is empty: there is nothing to read");
   check_length(*impl_, c.text.size() + (last == nullptr ? 0 : last->content.size()));
-  if (last == nullptr) return prompt_of(*impl_, c, kSomeQuestion).text;
-  return tokens_of(impl_->vocab, write(*impl_, c, chat::Ending::answer).text);
+  if (last == nullptr) return prompt_of(*this, c, kSomeQuestion).text;
+  return tokens_of(*this, write(*this, c, chat::Ending::answer).text);
 }
 
 Turn Model::turn(const Conversation& read, const std::string& question) const {
   check_length(*impl_, question.size());
   const Conversation next = read.with_question(question);
-  const Wording wording = write(*impl_, next, chat::Ending::answer);
+  const Wording wording = write(*this, next, chat::Ending::answer);
   const std::size_t asked_at = wording.messages.size() - 1;
   if (read.last() == nullptr)
     return {tokens_from(impl_->vocab, wording.text, wording.begin_of_last(asked_at, question.size())), Past::unchanged};
   Conversation asked = read;  // up to the last question
   while (asked.messages.back().role != Role::user) asked.messages.pop_back();
   const std::size_t answer = asked.messages.size();
-  const auto end = end_of_answer(write(*impl_, asked, chat::Ending::answer), wording, answer);
+  const auto end = end_of_answer(write(*this, asked, chat::Ending::answer), wording, answer);
   const std::size_t from = end.value_or(wording.begin_of_last(answer, 0));
   return {tokens_from(impl_->vocab, wording.text, from), end ? Past::unchanged : Past::rewritten};
-}
-
-std::vector<Token> Model::tokenize(std::string_view text) const {
-  return impl_->vocab.tokenize(text, ControlTokens::as_text);
 }
 
 }  // namespace winnow

@@ -11,6 +11,7 @@
 #include "base/as_size.h"
 #include "base/check_memory.h"
 #include "engine/cache_bytes.h"
+#include "engine/model_impl.h"
 
 namespace winnow::engine {
 
@@ -40,7 +41,8 @@ std::vector<float> PooledRows::take() {
   return out;
 }
 
-EmbeddingSource::EmbeddingSource(std::vector<std::vector<Token>> texts, model::Pooling pooling, Told tell)
+EmbeddingSource::EmbeddingSource(std::vector<std::vector<Token>> texts, std::optional<model::Pooling> pooling,
+                                 Told tell)
     : texts_(std::move(texts)), pooling_(pooling), tell_(std::move(tell)) {
   for (const auto& text : texts_) tokens_ += static_cast<int>(text.size());
 }
@@ -61,6 +63,7 @@ std::size_t EmbeddingSource::cache_bytes(const Session::Impl& session) const {
 
 void EmbeddingSource::begin(Session::Impl& session) {
   session_ = &session;
+  if (!pooling_) pooling_ = session.model->impl().pooling;
   check_memory(bytes(session), fmt::format("embedding a text of {} tokens", longest()));
   begin_text();
 }
@@ -69,9 +72,9 @@ void EmbeddingSource::begin_text() {
   cache_.reset();
   const auto& text = texts_[text_];
   reading_.emplace(*session_, ReadingPlan(*session_, static_cast<int>(text.size()), keep_), ReadingInput{.text = text});
-  rows_.emplace(pooling_, session_->hparams.n_embd);
+  rows_.emplace(*pooling_, session_->hparams.n_embd);
   has_passed_ = false;
-  pooled_ = pooling_ == model::Pooling::last ? static_cast<int>(text.size()) - 1 : 0;
+  pooled_ = *pooling_ == model::Pooling::last ? static_cast<int>(text.size()) - 1 : 0;
 }
 
 bool EmbeddingSource::advance() {

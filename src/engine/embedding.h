@@ -36,9 +36,9 @@ class EmbeddingSource : public CacheSource {
  public:
   using Told = std::function<void(std::vector<float>)>;
 
-  /// `tell` receives the vector of each text, in order, from within Scheduler::advance(). REQUIRES: at least one text,
-  /// no empty text, tokens of the vocabulary.
-  EmbeddingSource(std::vector<std::vector<Token>> texts, model::Pooling pooling, Told tell);
+  /// `tell` receives the vector of each text, in order, from within Scheduler::advance(). Without `pooling`, pools as
+  /// the model's file says. REQUIRES: at least one text, no empty text, tokens of the vocabulary.
+  EmbeddingSource(std::vector<std::vector<Token>> texts, std::optional<model::Pooling> pooling, Told tell);
 
   int tokens() const override { return tokens_; }
   std::size_t bytes(const Session::Impl& session) const override;
@@ -60,7 +60,7 @@ class EmbeddingSource : public CacheSource {
   void end_text();
 
   std::vector<std::vector<Token>> texts_;
-  model::Pooling pooling_;
+  std::optional<model::Pooling> pooling_;  ///< set by begin() at the latest
   Told tell_;
   int tokens_ = 0;  ///< of all texts
   Session::Impl* session_ = nullptr;

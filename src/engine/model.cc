@@ -153,13 +153,11 @@ Model::Model(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Model::~Model() = default;
 
 const ModelInfo& Model::info() const { return impl_->info; }
+const Vocab& Model::vocab() const { return impl_->vocab; }
 
 std::uint64_t Model::hash() const {
   std::call_once(impl_->hashed, [this] { impl_->hash = impl_->weights->hash_of_file(); });
   return impl_->hash;
 }
-
-std::string Model::token_text(Token token) const { return impl_->vocab.token_text(token); }
-bool Model::ends(Token token) const { return impl_->vocab.ends(token); }
 
 }  // namespace winnow

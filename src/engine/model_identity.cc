@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/hash.h"
+#include "engine/model_impl.h"
 #include "winnow/error.h"
 
 namespace winnow::engine {
@@ -120,6 +121,8 @@ ModelIdentity identity_of(const model::Hparams& hparams, std::uint64_t file_hash
           hparams.n_kv_layer, heads_of(hparams),
           hparams.n_vocab};
 }
+
+ModelIdentity identity_of(const Model& model) { return identity_of(hparams_of(model), model.hash()); }
 
 void check_model(const ModelIdentity& saved, const ModelIdentity& model, const std::string& what) {
   if (saved == model) return;

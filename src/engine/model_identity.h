@@ -8,6 +8,7 @@
 #include "base/as_size.h"
 #include "base/byte_stream.h"
 #include "model/hparams.h"
+#include "winnow/model.h"
 
 namespace winnow::engine {
 
@@ -43,6 +44,7 @@ struct ModelIdentity {
 };
 
 ModelIdentity identity_of(const model::Hparams& hparams, std::uint64_t file_hash);
+ModelIdentity identity_of(const Model& model);
 
 /// Checks that data saved with one model belongs to this one. Throws InputError that begins with `what`.
 void check_model(const ModelIdentity& saved, const ModelIdentity& model, const std::string& what);

@@ -44,4 +44,12 @@ struct Model::Impl {
   mutable std::optional<chat::Template> template_;
 };
 
+namespace engine {
+
+// The network behind a model, for folders that are built on the engine.
+inline const model::Weights& weights_of(const Model& model) { return *model.impl().weights; }
+inline const model::Hparams& hparams_of(const Model& model) { return weights_of(model).hparams(); }
+
+}  // namespace engine
+
 }  // namespace winnow

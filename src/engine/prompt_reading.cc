@@ -102,7 +102,7 @@ bool PromptReading::draft() {
   auto& cache = kept_[prompt][again[which].cache];
   const auto most = as_size(again[which].drafted);
   const Token token = likeliest(next_);
-  const bool ends = most == 0 || (!tokens.empty() && session_.model->ends(token));
+  const bool ends = most == 0 || (!tokens.empty() && session_.model->vocab().ends(token));
   if (!ends) tokens.push_back(token);
   if (!ends && tokens.size() < most) {
     session_.step(cache->impl(), std::span(&token, 1), next_);

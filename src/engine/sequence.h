@@ -99,4 +99,8 @@ class SequenceCopy {
   std::unique_ptr<Sequence> copy_;
 };
 
+/// The sequence behind a cache, for folders that are built on the engine.
+inline Sequence& sequence_of(Cache& cache) { return cache.impl(); }
+inline const Sequence& sequence_of(const Cache& cache) { return cache.impl(); }
+
 }  // namespace winnow::engine

@@ -51,7 +51,7 @@ std::optional<engine::Calibration> calibration_of(const SessionOptions& options,
   if (options.calibration.empty()) return std::nullopt;
   const auto& hparams = model.impl().weights->hparams();
   const FileSource file(options.calibration);
-  return engine::read_calibration(file, engine::identity_of(hparams, model.hash()), hparams);
+  return engine::read_calibration(file, engine::identity_of(model), hparams);
 }
 
 /// Checks that the lanes are those of a method that can be read back; sparse caches put together from documents are
@@ -238,14 +238,13 @@ void Session::save(const std::string& path, const Cache& cache, std::span<const 
   }
   check_whole(sequence);
   ReplacingFile file(path, Readers::owner, engine::kSavedFormat.kind());
-  engine::write_sequence(file, sequence, engine::identity_of(impl_->hparams, impl_->model->hash()), logits, transcript);
+  engine::write_sequence(file, sequence, engine::identity_of(*impl_->model), logits, transcript);
   file.commit();
 }
 
 Restored Session::load(const std::string& path) {
   const FileSource file(path);
-  auto restored = engine::read_sequence(file, engine::identity_of(impl_->hparams, impl_->model->hash()), impl_->hparams,
-                                        impl_->account);
+  auto restored = engine::read_sequence(file, engine::identity_of(*impl_->model), impl_->hparams, impl_->account);
   impl_->options.check(restored.cache.options());
   return restored;
 }
@@ -261,6 +260,7 @@ void Session::reset_peak() { impl_->account.reset_peak(); }
 void Session::on_progress(std::function<void(double)> progress) { impl_->progress = std::move(progress); }
 void Session::on_stop(std::function<bool()> stop) { impl_->stop = std::move(stop); }
 const Model& Session::model() const { return *impl_->model; }
+const SessionOptions& Session::options() const { return impl_->options; }
 int Session::threads() const { return impl_->options.threads; }
 
 }  // namespace winnow

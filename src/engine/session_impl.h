@@ -68,4 +68,11 @@ struct Session::Impl {
   std::function<bool()> stop;
 };
 
+namespace engine {
+
+/// The parts of a session, for folders that are built on the engine.
+inline Session::Impl& parts_of(Session& session) { return session.impl(); }
+
+}  // namespace engine
+
 }  // namespace winnow

@@ -20,7 +20,7 @@ class TokenTexts {
     std::ranges::sort(preserved_);
   }
 
-  std::string of(Token token) const { return is_preserved(token) ? vocab_->name(token) : vocab_->token_text(token); }
+  std::string of(Token token) const { return is_preserved(token) ? vocab_->name(token) : vocab_->text(token); }
   /// First byte of the token's text; nullopt if it has none.
   std::optional<unsigned char> first_byte(Token token) const {
     if (!is_preserved(token)) return vocab_->first_byte(token);

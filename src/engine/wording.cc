@@ -63,7 +63,7 @@ std::size_t Wording::begin_of_last(std::size_t message, std::size_t size) const 
 namespace {
 
 /// Templates can leave only an assistant message open. Any other last message is cut where its text ends.
-Wording up_to_its_words(const Model::Impl& model, chat::Input input, ControlTokens control) {
+Wording up_to_its_words(const Model& model, chat::Input input, ControlTokens control) {
   std::vector<Message> messages(input.messages.begin(), input.messages.end());
   std::string& words = messages.back().content;
   const bool has_words = !chat::trimmed(words).empty();
@@ -80,10 +80,10 @@ Wording up_to_its_words(const Model::Impl& model, chat::Input input, ControlToke
 
 }  // namespace
 
-Wording write(const Model::Impl& model, const chat::Input& input, ControlTokens control) {
+Wording write(const Model& model, const chat::Input& input, ControlTokens control) {
   if (input.ending == chat::Ending::continued && input.messages.back().role != Role::assistant)
     return up_to_its_words(model, input, control);
-  auto rendering = model.chat_template().render(input);
+  auto rendering = model.impl().chat_template().render(input);
   Wording out{std::move(rendering.text),
               {input.messages.begin(), input.messages.end()},
               std::move(rendering.messages),
@@ -93,7 +93,7 @@ Wording write(const Model::Impl& model, const chat::Input& input, ControlTokens 
   return out;
 }
 
-Wording write(const Model::Impl& model, const Conversation& conversation, chat::Ending ending) {
+Wording write(const Model& model, const Conversation& conversation, chat::Ending ending) {
   auto messages = with_text(conversation);
   if (conversation.format == PromptFormat::chat) {
     chat::Input input;
@@ -123,7 +123,8 @@ void tell_tags(const chat::AnswerFormat& format, const model::Vocab& vocab, Thin
 
 }  // namespace
 
-void demand(const chat::AnswerFormat& format, const model::Vocab& vocab, GenerateOptions& of) {
+void demand(const chat::AnswerFormat& format, const Model& model, GenerateOptions& of) {
+  const auto& vocab = model.impl().vocab;
   for (const auto& name : format.preserved) {
     const auto tokens = vocab.tokenize(name, ControlTokens::parsed);
     if (tokens.size() == 1) of.preserved_tokens.push_back(tokens.front());
@@ -143,6 +144,10 @@ std::vector<Token> tokens_of(const model::Vocab& vocab, const model::MarkedText&
   for (auto& place : places) place += out.size();
   out.insert(out.end(), tokens.begin(), tokens.end());
   return out;
+}
+
+std::vector<Token> tokens_of(const Model& model, const model::MarkedText& text, std::span<std::size_t> places) {
+  return tokens_of(model.impl().vocab, text, places);
 }
 
 std::vector<Token> tokens_from(const model::Vocab& vocab, const model::MarkedText& text, std::size_t byte) {

@@ -31,18 +31,19 @@ struct Wording {
 };
 
 /// Applies the chat template. Throws chat::TemplateError.
-Wording write(const Model::Impl& model, const chat::Input& input, ControlTokens control);
+Wording write(const Model& model, const chat::Input& input, ControlTokens control);
 
 /// Throws UsageError if the template fails.
-Wording write(const Model::Impl& model, const Conversation& conversation, chat::Ending ending);
+Wording write(const Model& model, const Conversation& conversation, chat::Ending ending);
 
 /// Constrains answers to a format, unless they have a grammar already.
-void demand(const chat::AnswerFormat& format, const model::Vocab& vocab, GenerateOptions& of);
+void demand(const chat::AnswerFormat& format, const Model& model, GenerateOptions& of);
 
 /// Tokenizes a text, with the tokens that begin every prompt. Bytes in `places` are replaced by the index of the token
 /// that begins there or contains them.
 std::vector<Token> tokens_of(const model::Vocab& vocab, const model::MarkedText& text,
                              std::span<std::size_t> places = {});
+std::vector<Token> tokens_of(const Model& model, const model::MarkedText& text, std::span<std::size_t> places = {});
 
 /// Tokens of the text from a byte on, for a sequence that has read the text before it.
 std::vector<Token> tokens_from(const model::Vocab& vocab, const model::MarkedText& text, std::size_t byte);

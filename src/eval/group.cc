@@ -83,7 +83,7 @@ int Group::tokens_compressed(const Method& method) const {
 
 /// The prompt's budget, in entries per KV head.
 int Group::entries_kept(const Model& model, const Method& method) const {
-  return engine::budget_entries(method.cache(), model.impl().weights->hparams(), tokens_compressed(method));
+  return engine::budget_entries(method.cache(), engine::hparams_of(model), tokens_compressed(method));
 }
 
 bool Group::keeps_all(const Model& model, const Method& method) const {
@@ -103,7 +103,7 @@ std::string Group::why_not(const Model& model, const Method& method) const {
                        budget.unit() == Budget::Unit::entries ? "" : fmt::format(" holds {}", entries));
   }
   if (budget.unit() != Budget::Unit::percent) return {};
-  const int least = engine::least_budget(method.cache().spec.method(), model.impl().weights->hparams(), tokens);
+  const int least = engine::least_budget(method.cache().spec.method(), engine::hparams_of(model), tokens);
   if (entries >= least) return {};
   return fmt::format("{} of {} tokens are {}, {} needs {}", budget.print(), tokens, entries,
                      method_label(method.spec()), least);

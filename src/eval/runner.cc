@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "base/clock.h"
-#include "engine/session_impl.h"
 #include "eval/tokenized_sample.h"
 #include "winnow/error.h"
 
@@ -32,7 +31,7 @@ void check_documents(const Evaluation& evaluation) {
 }
 
 void check_methods(Session& session, const Evaluation& evaluation) {
-  for (const auto& method : evaluation.methods) session.impl().options.check(method.cache());
+  for (const auto& method : evaluation.methods) session.options().check(method.cache());
   for (const auto& task : evaluation.tasks) {
     for (const auto& method : evaluation.methods) {
       const auto why = task.refusal ? task.refusal(method) : "";

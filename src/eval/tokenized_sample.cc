@@ -7,7 +7,6 @@
 
 #include "base/as_size.h"
 #include "base/hash.h"
-#include "engine/model_impl.h"
 
 namespace winnow::eval {
 
@@ -55,7 +54,7 @@ int cut_longest(std::vector<Tokens>& documents, std::size_t room) {
 /// The prompt's parts before and after the documents, with the template's parts. There is nothing between the documents
 /// and the question.
 Prompt around_documents(const Model& model, PromptText prompt) {
-  const auto before = model.tokenize(prompt.text);
+  const auto before = model.vocab().tokenize(prompt.text);
   prompt.text.clear();
   Prompt out = model.tokenize(prompt);
   append_tokens(out.text, before);
@@ -64,13 +63,13 @@ Prompt around_documents(const Model& model, PromptText prompt) {
 
 void append_documents(const Model& model, const Sample& sample, int max_prompt, TokenizedSample& to) {
   std::vector<Tokens> texts;
-  for (const auto& document : sample.documents) texts.push_back(model.tokenize(document));
+  for (const auto& document : sample.documents) texts.push_back(model.vocab().tokenize(document));
   to.prompt = around_documents(model, sample.prompt);
   if (max_prompt > 0) {
     const auto room = as_size(max_prompt);
     to.cut_tokens = cut_longest(texts, room - std::min(room, as_size(to.tokens())));
   }
-  const auto bos = model.impl().vocab.beginning();
+  const auto bos = model.vocab().beginning();
   if (to.prompt.text.size() > bos.size()) to.documents.push_back(to.prompt.text);
   for (const auto& text : texts) {
     append_tokens(to.documents.emplace_back(bos), text);
@@ -89,7 +88,7 @@ TokenizedSample tokenized(const Model& model, const Sample& sample, Protocol pro
     return out;
   }
   out.prompt = model.tokenize(sample.prompt);
-  if (!sample.begun.empty()) append_tokens(out.prompt.question, model.tokenize(sample.begun));
+  if (!sample.begun.empty()) append_tokens(out.prompt.question, model.vocab().tokenize(sample.begun));
   if (max_prompt > 0) out.cut_tokens = cut_middle(out.prompt, as_size(max_prompt));
   return out;
 }

@@ -102,6 +102,24 @@ class SpelledBytes {
 
 }  // namespace
 
+}  // namespace winnow::model
+
+namespace winnow {
+
+Vocab::~Vocab() = default;
+
+std::vector<Token> Vocab::opening(std::string_view text) const {
+  std::vector<Token> out = beginning();
+  const auto tokens = tokenize(text, ControlTokens::parsed);
+  if (!tokens.empty() && out == std::vector<Token>{tokens.front()}) out.clear();
+  out.insert(out.end(), tokens.begin(), tokens.end());
+  return out;
+}
+
+}  // namespace winnow
+
+namespace winnow::model {
+
 void Vocab::Free::operator()(llama_model* model) const { llama_model_free(model); }
 
 Vocab::Vocab(const ModelFile& file) : path_(file.path()) {
@@ -113,7 +131,7 @@ Vocab::Vocab(const ModelFile& file) : path_(file.path()) {
   vocab_ = llama_model_get_vocab(model_.get());
   longest_text_ = longest_text(vocab_);
   for (Token token = 0; token < llama_vocab_n_tokens(vocab_); ++token) {
-    const std::string text = has_text(token) ? token_text(token) : std::string();
+    const std::string text = has_text(token) ? this->text(token) : std::string();
     classes_.push_back(model::class_of(text));
     first_bytes_.push_back(text.empty() ? std::nullopt : std::optional(static_cast<unsigned char>(text.front())));
   }
@@ -169,7 +187,7 @@ void Vocab::find_tokens(std::span<const Token> tokens, MarkedText::Stretch of, s
   std::vector<std::size_t> ends;  // ends of tokens in bytes of the text; the first token may have SentencePiece's
                                   // additional first space
   SpelledBytes spelled;
-  for (const Token token : tokens) ends.push_back(spelled.add(token_text(token)));
+  for (const Token token : tokens) ends.push_back(spelled.add(this->text(token)));
   const std::size_t length = of.end - of.begin;
   const std::size_t added = ends.empty() ? 0 : std::max(ends.back(), length) - length;
   auto place = places.begin();
@@ -181,20 +199,19 @@ void Vocab::find_tokens(std::span<const Token> tokens, MarkedText::Stretch of, s
 }
 
 std::vector<Token> Vocab::beginning() const {
-  if (!llama_vocab_get_add_bos(vocab_) || llama_vocab_bos(vocab_) < 0) return {};
-  return {llama_vocab_bos(vocab_)};
+  if (!llama_vocab_get_add_bos(vocab_) || beginning_of_text() < 0) return {};
+  return {beginning_of_text()};
 }
 
-std::vector<Token> Vocab::opening(std::string_view text) const {
-  std::vector<Token> out = beginning();
-  const auto tokens = tokenize(text, ControlTokens::parsed);
-  if (!tokens.empty() && out == std::vector<Token>{tokens.front()}) out.clear();
-  out.insert(out.end(), tokens.begin(), tokens.end());
-  return out;
+std::vector<Token> Vocab::ending() const {
+  if (!llama_vocab_get_add_eos(vocab_) || end_of_text() < 0) return {};
+  return {end_of_text()};
 }
 
-std::string Vocab::token_text(Token token) const { return spelled(token, ControlNames::left_out); }
-std::string Vocab::name(Token token) const { return spelled(token, ControlNames::spelled); }
+InfillTokens Vocab::infill_tokens() const {
+  return {llama_vocab_fim_pre(vocab_), llama_vocab_fim_suf(vocab_), llama_vocab_fim_mid(vocab_),
+          llama_vocab_fim_sep(vocab_), llama_vocab_fim_rep(vocab_)};
+}
 
 std::string Vocab::spelled(Token token, ControlNames control) const {
   std::string out(64, '\0');

@@ -14,42 +14,35 @@
 #include "winnow/error.h"
 #include "winnow/model.h"
 #include "winnow/token_class.h"
+#include "winnow/vocab.h"
 
 struct llama_model;
 struct llama_vocab;
 
 namespace winnow::model {
 
-/// A GGUF's vocabulary and chat template, by libllama. Immutable, thread-safe.
-class Vocab {
+/// A GGUF's vocabulary and chat template, by libllama.
+class Vocab final : public winnow::Vocab {
  public:
   /// Throws ModelError.
   explicit Vocab(const ModelFile& file);
 
-  /// Tokens of a text, without BOS. Throws InputError.
-  std::vector<Token> tokenize(std::string_view text, ControlTokens control) const;
+  std::vector<Token> tokenize(std::string_view text, ControlTokens control) const override;
   /// Tokens of a rendered template: names of control tokens are recognised only outside the input. The text is
   /// tokenized as a whole, as by libllama if no input has a control token's name. `places`, ascending bytes of the
   /// text, are replaced by the tokens that begin at or contain these bytes. Throws InputError.
   std::vector<Token> tokenize(const MarkedText& text, std::span<std::size_t> places) const;
-  /// BOS if the GGUF requests it, else empty.
-  std::vector<Token> beginning() const;
-  /// Tokens that a prompt begins with: BOS if the GGUF requests it, and a text in which control tokens are recognised
-  /// by name, such as a template's. The text may begin with BOS itself.
-  std::vector<Token> opening(std::string_view text) const;
-  std::string token_text(Token token) const;
-  /// The same, but a control token gives its name.
-  std::string name(Token token) const;
-  /// Negative if the vocabulary has none.
-  Token beginning_of_text() const;
-  Token end_of_text() const;
-  /// The template's source, or its name; empty: none.
-  std::string chat_template() const;
-  /// The separate template for requests with tools, if there is one.
-  std::string tool_use_template() const;
-  /// Lower bound of the number of tokens of a text: as if all were the longest one.
-  std::size_t least_tokens(std::size_t bytes) const;
-  bool ends(Token token) const;
+  std::vector<Token> beginning() const override;
+  std::vector<Token> ending() const override;
+  std::string text(Token token) const override { return spelled(token, ControlNames::left_out); }
+  std::string name(Token token) const override { return spelled(token, ControlNames::spelled); }
+  bool ends(Token token) const override;
+  Token beginning_of_text() const override;
+  Token end_of_text() const override;
+  InfillTokens infill_tokens() const override;
+  std::size_t least_tokens(std::size_t bytes) const override;
+  std::string chat_template() const override;
+  std::string tool_use_template() const override;
   /// False for tokens without text, such as control tokens.
   bool has_text(Token token) const;
   /// The first byte of its text; empty if it has no text.

@@ -12,7 +12,6 @@
 #include "base/clock.h"
 #include "base/printable.h"
 #include "chat/schema.h"
-#include "engine/model_impl.h"
 #include "engine/wording.h"
 #include "server/answers/answering.h"
 #include "server/conversations/conversation_answer.h"
@@ -196,7 +195,7 @@ StagedPrompt Asking::tokens_of(Asked& asked, AskedConversation& conversation) co
   auto [text, prompt, format, left_out] = write(model, conversation, room_.options.defaults.control);
   check_context(prompt.size(), room_.context, conversation.field);
   asked.request.generate.thinking.most_tokens = conversation.thinking.budget;
-  demand(format, model.impl().vocab, asked.request.generate);
+  demand(format, model, asked.request.generate);
   if (conversation.thinking.budget && format.thinking_start.empty())
     room_.unknown.say("the model's template knows no thinking: a limit of its tokens changes nothing");
   name_left_out(left_out);

@@ -143,7 +143,7 @@ TEST_F(ExactTest, the_real_model_in_f16_agrees_as_far_as_its_roundings_let_it) {
                            "The dog of the lighthouse keeper likes to swim behind the mail boat.\n\n"}) {
     some.push_back(documents::resident(documents::ingest(session, {text}, {})));
   }
-  const auto question = model->tokenize("Question: Whose dog swims behind the mail boat?\nAnswer:");
+  const auto question = model->vocab().tokenize("Question: Whose dog swims behind the mail boat?\nAnswer:");
   const auto logits = [&](const char* method) {
     return winnow::ask(session, some, question, {AskSpec::parse(method), {}, {}}).logits;
   };

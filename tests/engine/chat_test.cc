@@ -100,7 +100,7 @@ TEST_F(ChatTest, questions_are_asked_as_if_alone) {
 }
 
 TEST_F(ChatTest, a_question_without_tokens_is_answered_from_the_text) {
-  const auto text = model_->tokenize(kText);
+  const auto text = model_->vocab().tokenize(kText);
   const auto full = options_of("full");
   const auto read = session_->prefill(text, std::span(&full, 1));
   for (const auto protocol : {Protocol::aware, Protocol::agnostic}) {

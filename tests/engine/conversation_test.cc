@@ -40,7 +40,7 @@ std::string asked(const std::vector<chat::Tool>& tools, const std::string& user 
   chat::Input input;
   input.messages = messages;
   input.tools = tools;
-  return write(model->impl(), input, ControlTokens::as_text).text.text;
+  return write(*model, input, ControlTokens::as_text).text.text;
 }
 
 void append(std::vector<Token>& to, const std::vector<Token>& more) { to.insert(to.end(), more.begin(), more.end()); }
@@ -61,7 +61,7 @@ std::vector<Token> turn_by_turn(const Model& model, const Conversation& whole, P
   read.messages.clear();
   std::vector<Token> out;
   for (const Message& message : whole.messages) {
-    if (message.role == Role::assistant) append(out, model.tokenize(message.content));
+    if (message.role == Role::assistant) append(out, model.vocab().tokenize(message.content));
     if (message.role == Role::user && read.last() != nullptr) {
       const Turn turn = model.turn(read, message.content);
       EXPECT_EQ(turn.past, past);

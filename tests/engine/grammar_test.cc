@@ -50,13 +50,13 @@ class GrammarTest : public testing::Test {
 
   /// Whether a text of the language goes on with a token after a part of it.
   bool goes_on(const std::string& part, Token token) const {
-    const std::string longer = part + model_->token_text(token);
+    const std::string longer = part + model_->vocab().text(token);
     return longer != part &&
            std::any_of(kLanguage.begin(), kLanguage.end(), [&](const auto& word) { return word.starts_with(longer); });
   }
 
   bool is_allowed(const std::string& part, Token token, EndOfSequence end) const {
-    if (model_->ends(token)) return end == EndOfSequence::stops && kLanguage.contains(part);
+    if (model_->vocab().ends(token)) return end == EndOfSequence::stops && kLanguage.contains(part);
     return goes_on(part, token);
   }
 
@@ -72,9 +72,9 @@ class GrammarTest : public testing::Test {
       for (Token t = 0; t < model_->info().n_vocab; ++t) {
         if (is_allowed(out.text, t, end) && (best < 0 || logits[t] > logits[best])) best = t;
       }
-      if (best < 0 || model_->ends(best)) return out;
+      if (best < 0 || model_->vocab().ends(best)) return out;
       out.tokens.push_back(best);
-      out.text += model_->token_text(best);
+      out.text += model_->vocab().text(best);
       out.logprobs.push_back(engine::log_probabilities(logits, best, 2));
       session_->step(std::span(&one, 1), std::span(&best, 1), logits);
     }
@@ -201,7 +201,7 @@ TEST_F(GrammarTest, a_grammar_that_cannot_be_is_refused_before_anything_is_read)
 TEST_F(GrammarTest, a_grammar_whose_ways_double_with_each_character_is_followed_like_others) {
   auto options = with("root ::= a\na ::= \"(\" a \")x\" | \"(\" a \")y\" | \"z\"");
   for (Token t = 0; t < model_->info().n_vocab; ++t) {
-    if (model_->token_text(t) == "(") options.sampling.logit_bias = {{t, 100.0F}};
+    if (model_->vocab().text(t) == "(") options.sampling.logit_bias = {{t, 100.0F}};
   }
   EXPECT_EQ(answer(1, options).text, std::string(256, '('));
 }

@@ -45,7 +45,7 @@ class GrammarWalkTest : public testing::Test {
 
   Token token_of(const std::string& text) const {
     Token out = 0;
-    while (model_->token_text(out) != text) ++out;
+    while (model_->vocab().text(out) != text) ++out;
     return out;
   }
 
@@ -108,7 +108,7 @@ TEST_F(GrammarWalkTest, the_same_tokens_may_come_as_in_libllamas_grammars) {
       std::vector<Token> may_come;
       for (Token t = 0; t < tokens; ++t) {
         if (!vocab.has_text(t) && !vocab.ends(t)) continue;
-        const auto first = vocab.ends(t) ? 0 : static_cast<unsigned char>(vocab.token_text(t)[0]);
+        const auto first = vocab.ends(t) ? 0 : static_cast<unsigned char>(vocab.text(t)[0]);
         if (first >= 0x80) continue;  // libllama takes overlong characters for others
         llama_token_data one{t, 0, 0};
         llama_token_data_array array{&one, 1, -1, false};
@@ -140,8 +140,8 @@ TEST_F(GrammarWalkTest, lazy_grammars_begin_where_libllamas_do) {
   const auto& vocab = model_->impl().vocab;
   std::vector<Token> letters;
   for (Token t = 0; t < model_->info().n_vocab; ++t) {
-    const bool has_others = vocab.token_text(t).find_first_not_of("abcd") != std::string::npos;
-    if (vocab.has_text(t) && !vocab.token_text(t).empty() && !has_others) letters.push_back(t);
+    const bool has_others = vocab.text(t).find_first_not_of("abcd") != std::string::npos;
+    if (vocab.has_text(t) && !vocab.text(t).empty() && !has_others) letters.push_back(t);
   }
   ASSERT_GE(letters.size(), 4);
   int begun = 0;
@@ -162,7 +162,7 @@ TEST_F(GrammarWalkTest, lazy_grammars_begin_where_libllamas_do) {
         llama_token_data_array array{&one, 1, -1, false};
         llama_sampler_apply(other.get(), &array);
         const bool expected = !std::isinf(one.logit);
-        ASSERT_EQ(own.is_waiting() || own.allows(t), expected) << grammar << " token " << vocab.token_text(t);
+        ASSERT_EQ(own.is_waiting() || own.allows(t), expected) << grammar << " token " << vocab.text(t);
         if (expected) may_come.push_back(t);
       }
       if (may_come.empty()) break;

@@ -98,7 +98,7 @@ TEST_F(KnownTest, of_each_token_its_class_by_the_vocabulary_s_text) {
   const auto& vocab = model_->impl().vocab;
   int words = 0;
   for (Token token = 0; token < model_->info().n_vocab; ++token) {
-    const auto text = vocab.has_text(token) ? model_->token_text(token) : std::string();
+    const auto text = vocab.has_text(token) ? model_->vocab().text(token) : std::string();
     const auto is = vocab.class_of(token);
     EXPECT_EQ(is.ends_line, text.empty() || text.find('\n') != std::string::npos) << token;
     const auto in_word = [](char c) {

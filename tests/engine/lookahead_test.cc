@@ -56,7 +56,7 @@ class LookaheadTest : public testing::Test {
     std::vector<Token> out;
     while (static_cast<int>(out.size()) < method.draft) {
       const auto best = std::max_element(read.logits.begin(), read.logits.end()) - read.logits.begin();
-      if (!out.empty() && model_->ends(static_cast<Token>(best))) break;
+      if (!out.empty() && model_->vocab().ends(static_cast<Token>(best))) break;
       out.push_back(static_cast<Token>(best));
       Cache* const cache = &read.caches.front();
       session.step(std::span(&cache, 1), std::span(&out.back(), 1), read.logits);

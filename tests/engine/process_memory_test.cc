@@ -110,7 +110,7 @@ class ProcessMemoryTest : public testing::Test {
     model_ = Model::load(folder_ / "tiny.gguf");
     calibration_ = test::calibrated(folder_ / "model.cal", *model_);
     tokens_ = test::random_tokens(kTokens, model_->info().n_vocab);
-    (void)model_->tokenize("what the tokenizer makes once, it has made then");
+    (void)model_->vocab().tokenize("what the tokenizer makes once, it has made then");
   }
 
   /// Of one prefill in a session that has read a short prompt before.

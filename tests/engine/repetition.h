@@ -21,11 +21,11 @@ using TextbookScores = std::vector<std::vector<std::vector<double>>>;
 
 /// One replay, as the paper's code has it: the request, the end of the chunk before, a line break, the chunk.
 inline std::vector<Token> repetition(const Model& model, const std::vector<Token>& text, int first, int end) {
-  auto out = model.tokenize(first == 0 ? "\n\nRepeat the previous context exactly."
-                                       : "\n\nRepeat the part of the previous context exactly, starting with ");
+  auto out = model.vocab().tokenize(first == 0 ? "\n\nRepeat the previous context exactly."
+                                               : "\n\nRepeat the part of the previous context exactly, starting with ");
   const auto append = [&out](const auto& from, const auto& to) { out.insert(out.end(), from, to); };
   if (first > 0) append(text.begin() + first - 8, text.begin() + first);
-  const auto reply = model.tokenize("\n");
+  const auto reply = model.vocab().tokenize("\n");
   append(reply.begin(), reply.end());
   append(text.begin() + first, text.begin() + end);
   return out;

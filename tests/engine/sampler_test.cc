@@ -141,7 +141,7 @@ class SamplerTest : public testing::Test {
     maybe("grammar", [&] {
       c.grammar = "root ::= [\\x01-\\x10]*";
       for (Token t = 0; t < model_->info().n_vocab; ++t) {
-        if (!(model_->ends(t) || is_between(model_->token_text(t), '\x01', '\x10'))) c.refused.push_back(t);
+        if (!(model_->vocab().ends(t) || is_between(model_->vocab().text(t), '\x01', '\x10'))) c.refused.push_back(t);
       }
     });
     maybe("answer", [&] {

@@ -127,7 +127,7 @@ class AdaTheorems : public testing::Test {
     const auto model = Model::load(path);
     std::ifstream file(WINNOW_SOURCE_DIR "/examples/demo/war-and-peace.txt");
     const std::string text(std::istreambuf_iterator<char>(file), {});
-    tokens_ = model->tokenize(text.substr(20, 2500));
+    tokens_ = model->vocab().tokenize(text.substr(20, 2500));
     session_.emplace(model, SessionOptions{1, Precision::automatic, 512});
     registry_ = policy::built_in();
     registry_.presets.push_back(watching(layers_));

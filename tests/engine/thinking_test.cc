@@ -77,7 +77,7 @@ class ThinkingTest : public testing::Test {
     write_tiny_gguf(test::TinyModel(), folder_ / "tiny.gguf");
     model_ = Model::load(folder_ / "tiny.gguf");
     for (Token token = 0; token < model_->info().n_vocab; ++token) {
-      if (const auto piece = model_->token_text(token); piece.size() == 1) of_byte_.try_emplace(piece.front(), token);
+      if (const auto piece = model_->vocab().text(token); piece.size() == 1) of_byte_.try_emplace(piece.front(), token);
     }
   }
 

@@ -89,7 +89,7 @@ class AskingTest : public testing::Test {
   /// What stands at the beginning of every text.
   Tokens bos() const {
     const auto with = data_.model()->tokenize(Conversation{"x", {}, PromptFormat::raw});
-    return {with.begin(), with.end() - static_cast<std::ptrdiff_t>(data_.model()->tokenize("x").size())};
+    return {with.begin(), with.end() - static_cast<std::ptrdiff_t>(data_.model()->vocab().tokenize("x").size())};
   }
 
   TokenizedSample read_as(const Sample& sample, int max_prompt = 0) const {
@@ -115,15 +115,15 @@ TEST_F(AskingTest, the_joint_prompt_is_all_documents_after_one_beginning) {
     const auto add = [](Tokens& to, const Tokens& more) { to.insert(to.end(), more.begin(), more.end()); };
     std::vector<Tokens> alone;
     if (!before.empty()) {
-      add(joint, model.tokenize(before));
+      add(joint, model.vocab().tokenize(before));
       alone.push_back(joint);
     }
     for (const auto& document : one.documents) {
-      add(joint, model.tokenize(document));
-      add(alone.emplace_back(bos()), model.tokenize(document));
+      add(joint, model.vocab().tokenize(document));
+      add(alone.emplace_back(bos()), model.vocab().tokenize(document));
     }
     EXPECT_EQ(read.prompt.text, joint) << before;
-    EXPECT_EQ(read.prompt.question, model.tokenize("Who?"));
+    EXPECT_EQ(read.prompt.question, model.vocab().tokenize("Who?"));
     EXPECT_EQ(read.documents, alone) << before;
   }
 }

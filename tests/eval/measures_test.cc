@@ -70,7 +70,7 @@ TEST_F(MeasuresTest, an_answer_that_is_begun_is_gone_on_with) {
   sample.begun = "He is";
   const auto begun = tokenized(*data_.model(), sample, Protocol::aware, 0);
   auto expected = asked.prompt.question;
-  for (const Token token : data_.model()->tokenize("He is")) expected.push_back(token);
+  for (const Token token : data_.model()->vocab().tokenize("He is")) expected.push_back(token);
   EXPECT_EQ(begun.prompt.question, expected);
   EXPECT_EQ(begun.prompt.text, asked.prompt.text);
   EXPECT_NE(hash_of(begun), hash_of(asked));
@@ -86,7 +86,7 @@ TEST_F(MeasuresTest, log_probabilities_are_a_softmax) {
 TEST_F(MeasuresTest, teacher_forcing_is_reading_again) {
   auto sample = raw("Once upon a time there was a king.", "");
   sample.references = {" He had a daughter"};
-  const auto tokens = data_.model()->tokenize(sample.references.front());
+  const auto tokens = data_.model()->vocab().tokenize(sample.references.front());
   const auto expected = by_reading(sample.prompt, tokens);
   const auto records = measure({{sample}, teacher_forcing(5)}, {cache("full", ""), cache("streaming-llm", "6")});
   const auto& values = records[0].values;
@@ -110,7 +110,7 @@ TEST_F(MeasuresTest, choosing_takes_the_likeliest) {
   for (const auto& choice : sample.choices) {
     auto prompt = sample.prompt;
     prompt.question += choice.given;
-    const auto all = by_reading(prompt, data_.model()->tokenize(choice.scored));
+    const auto all = by_reading(prompt, data_.model()->vocab().tokenize(choice.scored));
     double sum = 0;
     for (const double p : all) sum += p;
     sums.push_back(sum);
@@ -198,7 +198,7 @@ TEST_F(MeasuresTest, tokens_are_drawn_by_their_share_of_what_may_come) {
     EXPECT_NEAR(counts[i], kDraws * p, 5 * std::sqrt(kDraws * p * (1 - p))) << i;
   }
   EXPECT_EQ(counts[3], 0);
-  const auto ends = ends_of(data_.model()->impl().vocab, data_.model()->info().n_vocab);
+  const auto ends = ends_of(*data_.model());
   EXPECT_EQ(ends, std::vector<Token>{2}) << "</s>";
 }
 

@@ -18,7 +18,7 @@ class TasksTest : public testing::Test {
  protected:
   /// Or fewer by less than a space takes, which is three bytes in this vocabulary.
   void expect_tokens(const std::string& text, int count) const {
-    const auto tokens = static_cast<int>(data_.model()->tokenize(text).size());
+    const auto tokens = static_cast<int>(data_.model()->vocab().tokenize(text).size());
     EXPECT_TRUE(count - 3 < tokens && tokens <= count) << tokens << " of " << count;
   }
 

@@ -37,8 +37,8 @@ std::string weights(Weights kind) {
 }
 
 std::vector<winnow::Token> use_vocabulary(const winnow::Model& model) {
-  auto tokens = model.tokenize("Some words, 12 numbers \xF0\x9F\x90\x8B and <s> names.");
-  for (const auto token : tokens) model.token_text(token);
+  auto tokens = model.vocab().tokenize("Some words, 12 numbers \xF0\x9F\x90\x8B and <s> names.");
+  for (const auto token : tokens) model.vocab().text(token);
   winnow::PromptText prompt;
   prompt.text = "text";
   prompt.question = "question";

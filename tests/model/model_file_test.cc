@@ -104,7 +104,7 @@ TEST_F(ModelFileTest, it_is_opened_once) {
   const Opens opens(path_);
   const auto model = Model::load(path_);
   model->hash();
-  EXPECT_FALSE(model->tokenize("word").empty());
+  EXPECT_FALSE(model->vocab().tokenize("word").empty());
   EXPECT_EQ(opens.count(), 1);
 }
 
@@ -205,11 +205,11 @@ TEST_F(ModelFileTest, tokenizers_that_merge_pieces_and_fall_back_on_bytes) {
     const auto model = Model::load(path_);
     constexpr Token kFirst = 288 - 5;
     constexpr Token kBytes = 3;
-    EXPECT_EQ(model->tokenize("ab"), (std::vector<Token>{kFirst + 2}));
-    EXPECT_EQ(model->tokenize("b ab"), (std::vector<Token>{kFirst + 1, kFirst + 4}));
-    EXPECT_EQ(model->tokenize("\u00e9\n"), (std::vector<Token>{kBytes + 0xC3, kBytes + 0xA9, kBytes + '\n'}));
-    EXPECT_EQ(model->token_text(kFirst + 4), " ab");
-    EXPECT_EQ(model->token_text(kBytes + 0xC3), "\xC3");
+    EXPECT_EQ(model->vocab().tokenize("ab"), (std::vector<Token>{kFirst + 2}));
+    EXPECT_EQ(model->vocab().tokenize("b ab"), (std::vector<Token>{kFirst + 1, kFirst + 4}));
+    EXPECT_EQ(model->vocab().tokenize("\u00e9\n"), (std::vector<Token>{kBytes + 0xC3, kBytes + 0xA9, kBytes + '\n'}));
+    EXPECT_EQ(model->vocab().text(kFirst + 4), " ab");
+    EXPECT_EQ(model->vocab().text(kBytes + 0xC3), "\xC3");
   }
   edit([&](gguf_context* gguf) { gguf_remove_key(gguf, "tokenizer.ggml.bos_token_id"); });
   expect_error("key tokenizer.ggml.bos_token_id is missing, which a text begins with");
@@ -240,8 +240,8 @@ TEST_F(ModelFileTest, no_text_has_fewer_tokens_than_the_least) {
     for (int round = 0; round < 200; ++round) {
       std::string text;
       for (int i = 0; i < 40; ++i)
-        text += model->token_text(static_cast<Token>(random() % static_cast<unsigned>(model->info().n_vocab)));
-      EXPECT_LE(model->impl().vocab.least_tokens(text.size()), model->tokenize(text).size()) << text;
+        text += model->vocab().text(static_cast<Token>(random() % static_cast<unsigned>(model->info().n_vocab)));
+      EXPECT_LE(model->impl().vocab.least_tokens(text.size()), model->vocab().tokenize(text).size()) << text;
     }
     EXPECT_GT(model->impl().vocab.least_tokens(1U << 20U), 1U << 10U);  // and the bound is of use
   }

@@ -69,7 +69,7 @@ TEST_F(Parts, are_one_model) {
   const auto parts = Model::load(paths.front());
   EXPECT_EQ(parts->info().n_params, whole->info().n_params);
   EXPECT_EQ(parts->info().weight_bytes, whole->info().weight_bytes);
-  EXPECT_EQ(parts->tokenize("some text"), whole->tokenize("some text"));
+  EXPECT_EQ(parts->vocab().tokenize("some text"), whole->vocab().tokenize("some text"));
   const auto described = describe_model(paths.front());
   EXPECT_EQ(described.refusal, "");
   EXPECT_EQ(described.parts, 3);

@@ -89,7 +89,7 @@ std::vector<Token> random_tokens(const Model& model, int count) {
 std::vector<Token> tokens_of_file(const Model& model, const std::string& path, int count) {
   constexpr std::size_t kLongestToken = 16;  // nearly all tokens of a text are shorter
   const auto needed = as_size(count);
-  auto out = model.tokenize(read_text(path).substr(0, needed * kLongestToken));
+  auto out = model.vocab().tokenize(read_text(path).substr(0, needed * kLongestToken));
   if (out.size() < needed)
     throw InputError(fmt::format("{}: {} tokens, and the longest test needs {}", path, out.size(), needed));
   out.resize(needed);

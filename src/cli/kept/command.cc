@@ -21,9 +21,9 @@ constexpr int kPassages = 10;
 /// The text's tokens and their place in the prompt, which begins with the template's tokens.
 TextTokens tokens_of(const Model& model, const PromptText& prompt) {
   const auto all = model.tokenize(prompt).text;
-  const auto text = model.tokenize(prompt.text);
+  const auto text = model.vocab().tokenize(prompt.text);
   TextTokens out{static_cast<int>(all.size() - text.size()), {}};
-  for (const auto token : text) out.token_texts.push_back(model.token_text(token));
+  for (const auto token : text) out.token_texts.push_back(model.vocab().text(token));
   return out;
 }
 

@@ -40,7 +40,7 @@ Json cache_json(const CacheStats& stats, const MemoryUse& memory) {
 Json logprobs_json(const Generation& generation, const Model& model) {
   Json out = Json::array();
   const auto one = [&](const TokenLogprob& t) {
-    return Json{{"id", t.id}, {"token", model.token_text(t.id)}, {"logprob", t.logprob}};
+    return Json{{"id", t.id}, {"token", model.vocab().text(t.id)}, {"logprob", t.logprob}};
   };
   for (const auto& token : generation.logprobs) {
     Json entry = one(token.chosen);

@@ -2,7 +2,6 @@
 #include <utility>
 
 #include "documents/ask_method.h"
-#include "engine/model_impl.h"
 #include "engine/prompt_reading.h"
 
 namespace winnow::documents::methods {
@@ -13,7 +12,7 @@ namespace {
 std::vector<Token> joint_tokens(const AskContext& context) {
   auto all = context.joint.token_ids();
   if (context.options.text("bos") == "each") return all;
-  const auto bos = context.session.model->impl().vocab.beginning();
+  const auto bos = context.session.model->vocab().beginning();
   std::vector<Token> out;
   for (int i = 0; i < context.joint.count(); ++i) {
     auto begin = all.begin() + context.joint.offset(i);

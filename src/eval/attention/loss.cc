@@ -159,7 +159,7 @@ Measure losing(int answer) {
   return [answer](Session& session, const TokenizedSample& tokenized, std::vector<Cache>& caches,
                   std::vector<Logits> logits) {
     auto tokens = tokens_of(tokenized);
-    Loss loss(*session.model().impl().weights, kept_by(caches), static_cast<int>(tokens.size()));
+    Loss loss(engine::weights_of(session.model()), kept_by(caches), static_cast<int>(tokens.size()));
     generate(session, caches.front(), std::move(logits.front()), answer, tokens);
     observe(session, tokens, [&](const LayerAttention& layer) { loss.add(layer); });
     std::vector<Record> out;

@@ -54,7 +54,7 @@ std::span<const float> LayerAttention::query(int token, int query_head) const {
 }
 
 void observe(Session& session, std::span<const Token> tokens, const std::function<void(const LayerAttention&)>& show) {
-  auto& impl = session.impl();
+  auto& impl = engine::parts_of(session);
   check_layers(impl.hparams);
   impl.check(tokens);
   const int count = static_cast<int>(tokens.size());

@@ -137,7 +137,7 @@ Measure scoring() {
   return [](Session& session, const TokenizedSample& tokenized, std::vector<Cache>& caches,
             const std::vector<std::vector<float>>&) {
     const auto tokens = tokens_of(tokenized);
-    const auto& hparams = session.model().impl().weights->hparams();
+    const auto& hparams = engine::hparams_of(session.model());
     std::vector<int> budgets;
     for (const auto& cache : caches)
       budgets.push_back(engine::budget_entries(cache.options(), hparams, static_cast<int>(tokens.size())));

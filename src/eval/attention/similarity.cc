@@ -117,7 +117,7 @@ Similarity similarity_of(std::span<const float> keys, std::span<const float> val
 Measure repeating() {
   return [](Session& session, const TokenizedSample& tokenized, std::vector<Cache>& caches,
             const std::vector<std::vector<float>>&) {
-    if (!session.model().impl().weights->hparams().keys_turn())
+    if (!engine::hparams_of(session.model()).keys_turn())
       throw InputError("keys of this model's architecture cannot be un-rotated: they are normed after RoPE");
     Repetition repetition;
     observe(session, tokens_of(tokenized), [&](const LayerAttention& layer) { repetition.add(layer); });

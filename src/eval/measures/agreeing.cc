@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "base/clock.h"
-#include "engine/model_impl.h"
 #include "eval/measures/distance.h"
 #include "eval/measures/drawing.h"
 #include "eval/measures/measure.h"
@@ -42,7 +41,7 @@ class Answer {
  public:
   Answer(const Model& model, const Sample& sample, const ForcedAnswer& answer)
       : is_drawn_(answer.tokens == ForcedAnswer::Tokens::drawn), random_(sample.seed, sample.prompt.text, 0) {
-    if (is_drawn_) ends_ = ends_of(model.impl().vocab, model.info().n_vocab);
+    if (is_drawn_) ends_ = ends_of(model);
   }
 
   Token next(const Logits& full) { return is_drawn_ ? drawn(full, ends_, random_) : static_cast<Token>(best(full)); }

@@ -28,9 +28,9 @@ struct Tokenised {
 std::vector<Tokenised> tokenised(const Model& model, const std::vector<Choice>& choices) {
   std::vector<Tokenised> out;
   for (const auto& choice : choices) {
-    auto tokens = model.tokenize(choice.given);
+    auto tokens = model.vocab().tokenize(choice.given);
     const std::size_t given = tokens.size();
-    const auto scored = model.tokenize(choice.scored);
+    const auto scored = model.vocab().tokenize(choice.scored);
     tokens.insert(tokens.end(), scored.begin(), scored.end());
     out.push_back({std::move(tokens), given});
   }

@@ -8,10 +8,10 @@
 
 namespace winnow::eval {
 
-std::vector<Token> ends_of(const model::Vocab& vocab, int n_vocab) {
+std::vector<Token> ends_of(const Model& model) {
   std::vector<Token> out;
-  for (Token token = 0; token < n_vocab; ++token) {
-    if (vocab.ends(token)) out.push_back(token);
+  for (Token token = 0; token < model.info().n_vocab; ++token) {
+    if (model.vocab().ends(token)) out.push_back(token);
   }
   return out;
 }

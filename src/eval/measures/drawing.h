@@ -5,12 +5,12 @@
 #include <vector>
 
 #include "eval/random.h"
-#include "model/vocab.h"
+#include "winnow/model.h"
 
 namespace winnow::eval {
 
-/// End-of-generation tokens of a vocabulary of `n_vocab` tokens.
-std::vector<Token> ends_of(const model::Vocab& vocab, int n_vocab);
+/// End-of-generation tokens of a vocabulary.
+std::vector<Token> ends_of(const Model& model);
 
 /// Draws a token from the softmax of the logits of all tokens but `without`.
 Token drawn(std::span<const float> logits, std::span<const Token> without, Random& random);

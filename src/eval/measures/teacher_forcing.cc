@@ -40,7 +40,7 @@ struct ForcedTally {
 Measure teacher_forcing(int every) {
   return [every](Session& session, const TokenizedSample& tokenized, std::vector<Cache>& caches,
                  std::vector<Logits> logits) {
-    const auto tokens = session.model().tokenize(tokenized.sample->references.front());
+    const auto tokens = session.model().vocab().tokenize(tokenized.sample->references.front());
     std::vector<ForcedTally> tallies(caches.size());
     std::vector<Record> out(caches.size());
     const auto begin = Clock::now();

@@ -23,7 +23,7 @@ PromptText cut(const Model& model, const std::string& prompt, int most) {
   PromptText out;
   out.format = PromptFormat::raw;
   for (std::size_t i = 0; i < tokens.size(); ++i)
-    (i < question ? out.text : out.question) += model.token_text(tokens[i]);
+    (i < question ? out.text : out.question) += model.vocab().text(tokens[i]);
   return out;
 }
 

@@ -21,7 +21,9 @@ bool is_inside_character(std::string_view text, std::size_t at) {
 /// text.
 std::string_view beginning(const Model& model, std::string_view text, int count) {
   constexpr std::size_t kBytes = 8;  // more than any token of prose has
-  const auto tokens = [&](std::size_t bytes) { return static_cast<int>(model.tokenize(text.substr(0, bytes)).size()); };
+  const auto tokens = [&](std::size_t bytes) {
+    return static_cast<int>(model.vocab().tokenize(text.substr(0, bytes)).size());
+  };
   std::size_t low = 0;
   std::size_t high = std::min(text.size(), as_size(count) * kBytes);
   if (const int all = tokens(high); all < count)

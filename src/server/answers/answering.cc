@@ -95,7 +95,7 @@ void Answering::end_choice(Choice& c, const Generation& generation, AnswerEnd en
 std::string Answering::stop_of(const Generation& generation) const {
   if (generation.finish != FinishReason::stop || plan_.stops.empty()) return {};
   std::string all;
-  for (const Token token : generation.tokens) all += model_->token_text(token);
+  for (const Token token : generation.tokens) all += model_->vocab().text(token);
   const auto begins = [rest = std::string_view(all).substr(std::min(all.size(), generation.text.size()))](
                           const std::string& stop) { return !stop.empty() && rest.starts_with(stop); };
   const auto found = std::ranges::find_if(plan_.stops, begins);

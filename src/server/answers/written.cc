@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "engine/model_impl.h"
 #include "engine/wording.h"
 #include "server/openai/errors.h"
 
@@ -32,7 +31,7 @@ Wording wording_of(const Model& model, const AskedConversation& asked, ControlTo
   input.variables = asked.variables;
   input.schema = asked.format.schema;
   try {
-    return winnow::write(model.impl(), input, control);
+    return winnow::write(model, input, control);
   } catch (const chat::TemplateError& error) {
     throw FieldError(asked.field, error.what());
   }
@@ -61,7 +60,7 @@ StagedPrompt split(std::vector<Token> tokens, std::vector<std::size_t> questions
 WrittenConversation write(const Model& model, const AskedConversation& asked, ControlTokens control) {
   Wording wording = wording_of(model, asked, control);
   auto questions = questions_in(asked, wording);
-  auto tokens = winnow::tokens_of(model.impl().vocab, wording.text, questions);
+  auto tokens = winnow::tokens_of(model, wording.text, questions);
   return {std::move(wording.text.text), split(std::move(tokens), std::move(questions)), std::move(wording.answer),
           std::move(wording.left_out)};
 }

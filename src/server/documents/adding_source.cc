@@ -35,7 +35,7 @@ bool AddingSource::advance() {
 
 void AddingSource::write() noexcept {
   try {
-    shelf_.use([this](DocumentStore& store) { adding_->keep(store.impl().archive); });
+    shelf_.use([this](DocumentStore& store) { adding_->keep(store.archive()); });
   } catch (...) {
     error_ = std::current_exception();
   }

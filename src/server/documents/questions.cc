@@ -5,7 +5,6 @@
 
 #include <algorithm>
 
-#include "engine/model_impl.h"
 #include "server/openai/errors.h"
 
 namespace winnow::server {
@@ -36,7 +35,7 @@ Prompt after_documents(const Model& model, std::span<const std::shared_ptr<const
     out.question = std::move(prompt.question);
     return out;
   }
-  const auto bos = model.impl().vocab.beginning();
+  const auto bos = model.vocab().beginning();
   const bool has_bos =
       !bos.empty() && std::ranges::equal(bos, std::span(prompt.text).first(std::min(bos.size(), prompt.text.size())));
   out.question.assign(prompt.text.begin() + static_cast<std::ptrdiff_t>(has_bos ? bos.size() : 0), prompt.text.end());

@@ -121,7 +121,7 @@ void DocumentRoutes::add_document(Shelf& shelf, const Asked& asked) {
   const auto [document, keep] = read_body(asked.body.text(), *share);
   share->also_hold(bytes_of_tokenizing(document.text.text.size()));
   auto adding = std::make_unique<documents::Adding>(*room_.model, document, keep);
-  if (!shelf.use([&](DocumentStore& store) { return adding->add_known(store.impl().archive); }))
+  if (!shelf.use([&](DocumentStore& store) { return adding->add_known(store.archive()); }))
     return read_document(shelf, asked, std::move(adding), keep, share);
   room_.observers.log.write({.path = asked.asker.path, .key = asked.asker.key_name});
   asked.to->send(Reporter::reply_of(adding->added()));

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/documents/shelf.h"
 
-#include "documents/archive.h"
-
 namespace winnow::server {
 
-Shelf::Shelf(std::string where) : where_(std::move(where)), place_(open()->impl().archive.where()) {}
+Shelf::Shelf(std::string where) : where_(std::move(where)), place_(open()->where()) {}
 
 std::shared_ptr<DocumentStore> Shelf::open() {
   const std::lock_guard lock(mutex_);

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/embeddings/request.h"
 
-#include <llama.h>
 #include <spdlog/fmt/fmt.h>
 
 #include "base/as_size.h"
-#include "engine/model_impl.h"
 #include "server/openai/cache_fields.h"
 #include "server/openai/completion_request.h"
 #include "server/openai/errors.h"
@@ -22,9 +20,8 @@ std::vector<Token> embedded_tokens(const PromptSource& source, const Model& mode
   const auto* const text = std::get_if<std::string>(&source);
   if (text != nullptr) check_context(model, text->size(), context, kEmbedded);
   auto out = tokens_of_prompt(model, source);
-  const auto& vocab = model.impl().vocab;
-  if (text != nullptr && llama_vocab_get_add_eos(vocab.handle()) && vocab.end_of_text() >= 0)
-    out.push_back(vocab.end_of_text());
+  const auto end = model.vocab().ending();
+  if (text != nullptr) out.insert(out.end(), end.begin(), end.end());
   check_context(out.size(), context, kEmbedded);
   return out;
 }
@@ -43,13 +40,13 @@ std::vector<std::vector<Token>> read_embedded(Fields& fields, const Model& model
   return out;
 }
 
-model::Pooling read_pooling(Fields& fields, model::Pooling of_file) {
+std::optional<model::Pooling> read_pooling(Fields& fields) {
   const Json* const object = fields.object("winnow");
-  if (object == nullptr) return of_file;
+  if (object == nullptr) return std::nullopt;
   Fields inner(*object, "winnow.");
   const auto word = inner.word("pooling", {"mean", "last"});
   refuse_unknown(inner);
-  if (!word) return of_file;
+  if (!word) return std::nullopt;
   return *word == "last" ? model::Pooling::last : model::Pooling::mean;
 }
 
@@ -66,7 +63,7 @@ EmbeddingRequest read_embedding_request(Fields& fields, const Model& model, int 
   const int width = model.info().n_embd;
   out.dimensions = as_size(static_cast<int>(fields.integer("dimensions", 1, width).value_or(width)));
   if (fields.word("encoding_format", {"float", "base64"}) == "base64") out.format = NumberFormat::base64;
-  out.pooling = read_pooling(fields, model.impl().pooling);
+  out.pooling = read_pooling(fields);
   for (const char* const name : {"model", "user"}) fields.text(name);
   out.texts = read_embedded(fields, model, context);
   return out;

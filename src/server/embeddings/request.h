@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "model/pooling.h"
@@ -20,8 +21,8 @@ enum class NumberFormat : std::uint8_t {
 /// A request for embeddings.
 struct EmbeddingRequest {
   std::vector<std::vector<Token>> texts;
-  model::Pooling pooling = model::Pooling::mean;
-  std::size_t dimensions = 0;  ///< number of leading elements of each vector to return
+  std::optional<model::Pooling> pooling;  ///< none: the model's own
+  std::size_t dimensions = 0;             ///< number of leading elements of each vector to return
   NumberFormat format = NumberFormat::json;
 
   std::size_t tokens() const;

@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/infill/prompt.h"
 
-#include <llama.h>
-
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>
 
-#include "engine/model_impl.h"
 #include "server/openai/completion_request.h"
 #include "server/openai/errors.h"
 
@@ -18,18 +15,8 @@ namespace {
 
 constexpr const char* kPrefix = "input_prefix";
 
-/// Tokens around the parts of a text to fill in. `file` and `repository` may be absent (negative).
-struct InfillTokens {
-  Token prefix;
-  Token suffix;
-  Token middle;
-  Token file;
-  Token repository;
-};
-
-InfillTokens infill_tokens(const llama_vocab* vocab) {
-  const InfillTokens out{llama_vocab_fim_pre(vocab), llama_vocab_fim_suf(vocab), llama_vocab_fim_mid(vocab),
-                         llama_vocab_fim_sep(vocab), llama_vocab_fim_rep(vocab)};
+InfillTokens infill_tokens(const Vocab& vocab) {
+  const auto out = vocab.infill_tokens();
   if (out.prefix < 0 || out.suffix < 0 || out.middle < 0)
     throw NotImplemented("", "the model cannot fill in: its file has no tokens for what is before, after and between");
   return out;
@@ -40,7 +27,7 @@ void add_tokens(std::vector<Token>& to, const std::vector<Token>& more) {
 }
 
 std::vector<Token> text_tokens(const Model& model, const std::string& text) {
-  return model.impl().vocab.tokenize(text, ControlTokens::as_text);
+  return model.vocab().tokenize(text, ControlTokens::as_text);
 }
 
 /// A file, or a part of one, that precedes the text.
@@ -88,8 +75,8 @@ std::vector<Token> files_before(const Model& model, const InfillTokens& with, co
 
 std::vector<Token> infill_prompt(Fields& fields, const RequestTerms& terms, int answer_tokens) {
   const Model& model = terms.model;
-  const auto& vocab = model.impl().vocab;
-  const auto with = infill_tokens(vocab.handle());
+  const auto& vocab = model.vocab();
+  const auto with = infill_tokens(vocab);
   const auto prefix = fields.required_text(kPrefix);
   const auto suffix = fields.required_text("input_suffix");
   const auto prompt = fields.text("prompt").value_or("");

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/kept/reply.h"
 
-#include "engine/model_impl.h"
 #include "server/openai/answer.h"
 #include "server/utf8.h"
 
@@ -14,7 +13,7 @@ Json token_texts_of(const Model& model, const std::vector<Token>& tokens) {
   Json out = Json::array();
   std::string held;
   for (const Token token : tokens) {
-    held += model.impl().vocab.name(token);
+    held += model.vocab().name(token);
     out.push_back(take_whole_characters(held));
   }
   return out;

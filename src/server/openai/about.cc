@@ -9,7 +9,6 @@
 
 #include "base/clock.h"
 #include "base/printable.h"
-#include "engine/model_impl.h"
 #include "server/openai/answer.h"
 #include "server/openai/errors.h"
 #include "server/openai/field_limits.h"
@@ -151,8 +150,8 @@ HttpReply props_reply(const ServedModel& served, const ServerOptions& options, i
                            {"field_limits", field_limits_json()},
                            {"default_generation_settings", defaults},
                            {"methods", methods_json()},
-                           {"chat_template", text_or_null(served.model->impl().vocab.chat_template())},
-                           {"chat_template_tool_use", text_or_null(served.model->impl().vocab.tool_use_template())},
+                           {"chat_template", text_or_null(served.model->vocab().chat_template())},
+                           {"chat_template_tool_use", text_or_null(served.model->vocab().tool_use_template())},
                            {"build_info", std::string("winnow ") + kVersion}})};
 }
 

@@ -6,7 +6,6 @@
 #include <algorithm>
 
 #include "base/as_size.h"
-#include "engine/model_impl.h"
 #include "server/openai/errors.h"
 #include "server/openai/field_limits.h"
 
@@ -56,7 +55,7 @@ std::size_t longest_text(const std::vector<PromptSource>& prompts) {
 
 std::vector<Token> tokens_of_prompt(const Model& model, const PromptSource& prompt) {
   const auto* const text = std::get_if<std::string>(&prompt);
-  return text == nullptr ? std::get<std::vector<Token>>(prompt) : model.impl().vocab.opening(*text);
+  return text == nullptr ? std::get<std::vector<Token>>(prompt) : model.vocab().opening(*text);
 }
 
 void check_context(std::size_t tokens, int context, const char* field) {
@@ -64,7 +63,7 @@ void check_context(std::size_t tokens, int context, const char* field) {
 }
 
 void check_context(const Model& model, std::size_t bytes, int context, const char* field) {
-  const std::size_t least = model.impl().vocab.least_tokens(bytes);
+  const std::size_t least = model.vocab().least_tokens(bytes);
   if (least >= as_size(context)) throw PromptTooLong(least, PromptTooLong::Count::least, context, field);
 }
 

@@ -10,7 +10,7 @@ void CompletionWriter::complete(Json& choice, const Whole& whole) const {
   if (plan().echoed.empty()) return;
   const auto& tokens = plan().echoed[choice["index"].get<std::size_t>() / as_size(plan().form.answers)];
   std::string text;
-  for (const Token token : tokens) text += model().token_text(token);
+  for (const Token token : tokens) text += model().vocab().text(token);
   choice["text"] = text + whole.answer.text;
   if (!plan().form.alternatives) return;
   auto all = *whole.end.prompt_logprobs;

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <string>
 
-#include "engine/model_impl.h"
 #include "server/utf8.h"
 
 namespace winnow::server {
@@ -21,7 +20,7 @@ std::string shown_text(const std::string& name) {
   return out;
 }
 
-std::string token_name(Token token, const Model& model) { return model.impl().vocab.name(token); }
+std::string token_name(Token token, const Model& model) { return model.vocab().name(token); }
 
 Json utf8_bytes(const std::string& text) {
   Json out = Json::array();
@@ -64,13 +63,13 @@ Json completion_logprobs(std::span<const GeneratedToken> tokens, int alternative
     for (const auto& other : best(token, alternatives)) top[shown_text(token_name(other.id, model))] = other.logprob;
     out["top_logprobs"].push_back(std::move(top));
     out["text_offset"].push_back(offset);
-    offset += count_characters(model.token_text(token.chosen.id));
+    offset += count_characters(model.vocab().text(token.chosen.id));
   }
   return out;
 }
 
 Json echoed_logprobs(Token first, std::span<const GeneratedToken> others, int alternatives, const Model& model) {
-  std::size_t offset = count_characters(model.token_text(first));
+  std::size_t offset = count_characters(model.vocab().text(first));
   Json out = completion_logprobs(others, alternatives, model, offset);
   const auto put_first = [&out](const char* list, Json value) {
     out[list].insert(out[list].begin(), std::move(value));

@@ -3,7 +3,6 @@
 
 #include <spdlog/fmt/fmt.h>
 
-#include "engine/model_impl.h"
 #include "server/answers/written.h"
 #include "server/openai/answer.h"
 #include "server/openai/chat_request.h"
@@ -26,7 +25,7 @@ std::vector<Token> tokens_of(const Model& model, Fields& fields) {
   const bool adds = special.value_or(fields.boolean("add_special").value_or(!content.has_value()));
   const auto control = fields.boolean("parse_special").value_or(true) ? ControlTokens::parsed : ControlTokens::as_text;
   const std::string& text = content ? *content : *prompt;
-  const auto& vocab = model.impl().vocab;
+  const auto& vocab = model.vocab();
   return adds && control == ControlTokens::parsed ? vocab.opening(text) : vocab.tokenize(text, control);
 }
 
@@ -37,7 +36,7 @@ std::vector<Token> chat_tokens(const Model& model, Fields& fields) {
 }
 
 Json name_or_null(const Model& model, Token token) {
-  return token < 0 ? Json(nullptr) : Json(model.impl().vocab.name(token));
+  return token < 0 ? Json(nullptr) : Json(model.vocab().name(token));
 }
 
 /// Serializes a list element by element: as JSON values, the tokens of a long text would take many times its bytes.
@@ -57,7 +56,7 @@ HttpReply tokenize_route(Fields& fields, const RequestTerms& terms) {
       fmt::format(R"({{"tokens":{},"count":{},"max_model_len":{})",
                   list_of(tokens, [](Token token) { return std::to_string(token); }), tokens.size(), terms.context);
   if (fields.is_set("return_token_strs"))
-    out += R"(,"token_strs":)" + list_of(tokens, [&](Token token) { return text_of(model.impl().vocab.name(token)); });
+    out += R"(,"token_strs":)" + list_of(tokens, [&](Token token) { return text_of(model.vocab().name(token)); });
   return {.body = out + "}"};
 }
 
@@ -68,7 +67,7 @@ HttpReply detokenize_route(Fields& fields, const RequestTerms& terms) {
   std::string text;
   for (std::size_t i = 0; i < list->size(); ++i) {
     const auto token = integer_at((*list)[i], fmt::format("tokens[{}]", i), 0, model.info().n_vocab - 1);
-    text += model.impl().vocab.name(static_cast<Token>(token));
+    text += model.vocab().name(static_cast<Token>(token));
   }
   return reply_of({{"content", text}, {"prompt", text}});
 }
@@ -78,7 +77,7 @@ HttpReply apply_template_route(Fields& fields, const RequestTerms& terms) {
 }
 
 HttpReply tokenizer_info(const Model& model) {
-  const auto& vocab = model.impl().vocab;
+  const auto& vocab = model.vocab();
   return reply_of({{"bos_token", name_or_null(model, vocab.beginning_of_text())},
                    {"eos_token", name_or_null(model, vocab.end_of_text())},
                    {"chat_template", text_or_null(vocab.chat_template())}});

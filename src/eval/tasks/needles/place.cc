@@ -95,7 +95,7 @@ class Hiding {
 
   int tokens(const Layout& layout) const {
     const Prompt all = model_.tokenize(prompt(layout));
-    const auto begun = wanted_.format == PromptFormat::raw ? 0 : model_.tokenize(hidden_.begun).size();
+    const auto begun = wanted_.format == PromptFormat::raw ? 0 : model_.vocab().tokenize(hidden_.begun).size();
     return static_cast<int>(all.text.size() + all.question.size() + begun);
   }
 
