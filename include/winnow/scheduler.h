@@ -12,6 +12,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "winnow/export.h"
@@ -54,32 +55,44 @@ struct RequestEvents {
   std::function<void(RequestEnd)> on_end;
 };
 
-/// A text to read, how to compress it, and what to generate after it.
-struct Request {
-  std::vector<Token> text;  ///< read layer by layer, and compressed as `keep` says
+/// A text that is read layer by layer and compressed.
+struct RequestText {
+  std::vector<Token> tokens;
   /// Number of last tokens of the text or its last stage that are the question, for methods that need it; 0: unknown.
   std::size_t asked = 0;
   /// Ends of the text's stages, ascending; the last one is the end of the text. Each stage is compressed by itself: the
   /// first as a prompt, the others as by Session::extend() and Session::compress(), with at least the method's least
   /// budget. Thus a conversation that continues has the stages that it had before. Empty: the text is one prompt.
   std::vector<std::size_t> stages = {};
-  CacheOptions keep;                            ///< for the text
-  std::optional<Cache> cache;                   ///< instead of a text: the cache to continue
-  std::shared_ptr<engine::CacheSource> source;  ///< instead of both: makes the cache as `keep` says
-  std::vector<float> logits;                    ///< [n_vocab] of the last token of `cache`, if no question follows
-  std::vector<Token> question;                  ///< appended after compression; may be empty
-  GenerateOptions generate;
-  int answers = 1;  ///< they differ by their seeds: answer i has seed + i
-  /// If set, log probabilities of the text's tokens are computed, with so many alternatives each. They come from full
+  /// If set, log probabilities of the tokens are computed, with so many alternatives each. They come from full
   /// attention, as during any prefill. Such a text is never taken from the prefix store.
-  std::optional<int> prompt_logprobs;
+  std::optional<int> prompt_logprobs = {};
   /// If set, the caches after the last stage and after the first, second, fourth, eighth and so on are stored for later
   /// requests with the same options and salt whose texts begin with the same stages; requests wait for one that is
   /// reading their stages. Answers do not depend on whether a text was found or read.
-  std::optional<std::string> cache_salt;
+  std::optional<std::string> cache_salt = {};
+};
+
+/// A cache to continue.
+struct RequestCache {
+  Cache cache;
+  std::vector<float> logits = {};  ///< [n_vocab] of its last token, if no question follows
+};
+
+/// A request for answers to a text, after a cache, or after a cache that a source makes.
+struct Request {
+  std::variant<RequestText, RequestCache, std::shared_ptr<engine::CacheSource>> source;
+  CacheOptions keep;            ///< for a text or the cache of a source
+  std::vector<Token> question;  ///< appended after compression; may be empty
+  GenerateOptions generate;
+  int answers = 1;   ///< they differ by their seeds: answer i has seed + i
   std::string key;   ///< owner of the request; keys share the scheduler evenly, by tokens read and generated
   int priority = 0;  ///< among requests of the same key: higher ones begin first
   RequestEvents events = {};
+
+  /// REQUIRES: the source is a text.
+  RequestText& text() { return std::get<RequestText>(source); }
+  const RequestText& text() const { return std::get<RequestText>(source); }
 };
 
 /// A request whose prompt is compressed before or after its question has been read. A prompt without text is its

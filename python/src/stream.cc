@@ -53,18 +53,18 @@ void Stream::add(std::size_t index, const std::optional<std::string>& question, 
   request.generate = options;
   if (request.question.empty()) {
     if (!cache.logits()) throw UsageError("the cache has no logits to answer from: give a question");
-    request.logits = *cache.logits();
   }
   request.events.on_token = [this, index](int, const GeneratedToken& token, std::string_view bytes) {
     sent_[index] += bytes.size();
     deltas_.push_back({static_cast<int>(index), token, std::string(bytes)});
   };
   request.events.on_end = [this, index](RequestEnd ended) { end(index, std::move(ended)); };
-  request.cache = cache.lend();
+  auto logits = request.question.empty() ? *cache.logits() : std::vector<float>();
+  request.source = RequestCache{cache.lend(), std::move(logits)};
   try {
     ids_.push_back(scheduler_->add(std::move(request)));
   } catch (...) {
-    cache.give_back(std::move(*request.cache));
+    cache.give_back(std::move(std::get<RequestCache>(request.source).cache));
     cache.transcript() = before;
     throw;
   }

@@ -21,8 +21,7 @@ Request request_of(Cache& cache, const std::vector<float>& logits, const Generat
                    const OnText& on_text, Generation& answer, std::exception_ptr& error) {
   Request out;
   Cache* const place = &cache;
-  out.cache = std::move(cache);
-  out.logits = logits;
+  out.source = RequestCache{std::move(cache), logits};
   out.generate = options;
   out.generate.sampling.seed += static_cast<std::uint32_t>(index);
   const auto sent = std::make_shared<std::size_t>(0);

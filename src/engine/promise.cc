@@ -27,11 +27,12 @@ std::size_t logprob_bytes(int tokens, int alternatives) {
 }  // namespace
 
 TextPlan::TextPlan(const Request& request, const Session::Impl& session) {
-  auto stages = stages_of(request, session.hparams);
+  const auto& text = request.text();
+  auto stages = stages_of(text, request.keep, session.hparams);
   options_ = *stages.front().keep;
   for (auto& stage : stages) add(std::move(stage), session);
-  if (!request.prompt_logprobs) return;
-  reading_ += logits_bytes(session, std::min(kScoredRows, tokens_)) + logprob_bytes(tokens_, *request.prompt_logprobs);
+  if (!text.prompt_logprobs) return;
+  reading_ += logits_bytes(session, std::min(kScoredRows, tokens_)) + logprob_bytes(tokens_, *text.prompt_logprobs);
 }
 
 std::size_t TextPlan::plan(Part& part, const Session::Impl& session) const {
@@ -95,8 +96,7 @@ std::size_t answering_bytes(const Request& request, std::size_t held, std::size_
   return std::max(held + asking, as_size(request.answers) * (held + answer_bytes(request.generate, session)));
 }
 
-Promise promise_of_source(const Request& request, const Session::Impl& session) {
-  const auto& source = *request.source;
+Promise promise_of_source(const Request& request, const CacheSource& source, const Session::Impl& session) {
   const int more = tokens_to_come(request, source.tokens());
   const std::size_t held =
       source.cache_bytes(session) + growth_bytes(request.keep, session.hparams, source.tokens(), more);
@@ -114,14 +114,16 @@ std::size_t answering_bytes(const Request& request, const Sequence& cache, const
 }
 
 RequestPlan::RequestPlan(const Request& request, const Session::Impl& session) {
-  if (!request.cache && !request.source) text.emplace(request, session);
+  if (std::holds_alternative<RequestText>(request.source)) text.emplace(request, session);
   promise = promise_for(request, session);
 }
 
 Promise RequestPlan::promise_for(const Request& request, const Session::Impl& session) const {
-  if (request.cache) return {0, answering_bytes(request, request.cache->impl(), session)};
-  if (request.source) return promise_of_source(request, session);
-  const std::size_t held = text->kept(session, tokens_to_come(request, static_cast<int>(request.text.size())));
+  if (const auto* const past = std::get_if<RequestCache>(&request.source))
+    return {0, answering_bytes(request, past->cache.impl(), session)};
+  if (const auto* const source = std::get_if<std::shared_ptr<CacheSource>>(&request.source))
+    return promise_of_source(request, **source, session);
+  const std::size_t held = text->kept(session, tokens_to_come(request, static_cast<int>(request.text().tokens.size())));
   const auto question = static_cast<int>(request.question.size());
   const std::size_t asking = extension_bytes(session, request.keep, question, text->past(session));
   return {text->reading(), answering_bytes(request, held, asking, session)};

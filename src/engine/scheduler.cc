@@ -293,8 +293,8 @@ Scheduler::Id Scheduler::add(Request&& request) {
                       most);
   }
   s.shares.join(request.key, s.keys());
-  if (!request.text.empty() && s.room.packed.room() == nullptr)
-    s.room.packed = s.session.begin_pass(request.text.size(), plan.promise.reading);
+  if (plan.text && s.room.packed.room() == nullptr)
+    s.room.packed = s.session.begin_pass(request.text().tokens.size(), plan.promise.reading);
   const Id id = ++s.last;
   s.waiting.push_back(std::make_unique<Task>(id, std::move(request), std::move(plan), s.room));
   return id;

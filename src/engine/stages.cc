@@ -23,12 +23,11 @@ std::optional<CacheOptions> options_later(const CacheOptions& options, const mod
   return later;
 }
 
-std::vector<Stage> stages_of(const Request& request, const model::Hparams& hparams) {
-  if (request.stages.empty()) return {{0, request.text.size(), request.keep, request.asked}};
+std::vector<Stage> stages_of(const RequestText& text, const CacheOptions& keep, const model::Hparams& hparams) {
+  if (text.stages.empty()) return {{0, text.tokens.size(), keep, text.asked}};
   std::vector<Stage> out;
-  for (const std::size_t end : request.stages) {
+  for (const std::size_t end : text.stages) {
     Stage stage{out.empty() ? 0 : out.back().end, end, {}, 0};
-    const auto& keep = request.keep;
     if (!out.empty()) {
       stage.keep = options_later(keep, hparams, stage.tokens());
     } else {
@@ -36,7 +35,7 @@ std::vector<Stage> stages_of(const Request& request, const model::Hparams& hpara
     }
     out.push_back(std::move(stage));
   }
-  out.back().asked = request.asked;
+  out.back().asked = text.asked;
   return out;
 }
 

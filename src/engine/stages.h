@@ -25,13 +25,13 @@ struct Stage {
   std::size_t first = 0;
   std::size_t end = 0;
   std::optional<CacheOptions> keep;  ///< of the stage; nullopt: its tokens are only appended
-  std::size_t asked = 0;             ///< as Request::asked
+  std::size_t asked = 0;             ///< as RequestText::asked
 
   int tokens() const { return static_cast<int>(end - first); }
   PromptSize size() const { return {tokens(), static_cast<int>(asked)}; }
 };
 
 /// Stages of a request without a cache of its own; at least one.
-std::vector<Stage> stages_of(const Request& request, const model::Hparams& hparams);
+std::vector<Stage> stages_of(const RequestText& text, const CacheOptions& keep, const model::Hparams& hparams);
 
 }  // namespace winnow::engine

@@ -19,6 +19,13 @@ double ms_between(Clock::time_point begin, Clock::time_point end) {
   return std::chrono::duration<double, std::milli>(end - begin).count();
 }
 
+/// Tokens of the cache that a request's question follows.
+int source_tokens(const Request& request) {
+  if (const auto* const text = std::get_if<RequestText>(&request.source)) return static_cast<int>(text->tokens.size());
+  if (const auto* const past = std::get_if<RequestCache>(&request.source)) return past->cache.impl().seen;
+  return std::get<std::shared_ptr<CacheSource>>(request.source)->tokens();
+}
+
 }  // namespace
 
 Task::Task(Scheduler::Id id, Request request, RequestPlan plan, TaskRoom& room)
@@ -26,18 +33,21 @@ Task::Task(Scheduler::Id id, Request request, RequestPlan plan, TaskRoom& room)
       request_(std::move(request)),
       plan_(std::move(plan)),
       room_(room),
-      prompt_tokens_((request_.cache ? request_.cache->impl().seen : 0) +
-                     (request_.source ? request_.source->tokens() : 0) +
-                     static_cast<int>(request_.text.size() + request_.question.size())) {
+      prompt_tokens_(source_tokens(request_) + static_cast<int>(request_.question.size())) {
   if (plan_.text) text_.emplace(room_.session, request_, *plan_.text, room_.prefixes);
 }
 
-bool Task::needs_text() const { return request_.source || (text_ && !text_->is_done()); }
+CacheSource* Task::source() const {
+  const auto* const source = std::get_if<std::shared_ptr<CacheSource>>(&request_.source);
+  return source == nullptr ? nullptr : source->get();
+}
+
+bool Task::needs_text() const { return source() != nullptr || (text_ && !text_->is_done()); }
 
 std::size_t Task::promise() const { return needs_text() ? plan_.promise.most() : plan_.promise.answering; }
 
 double Task::tokens_to_read() const {
-  if (request_.source) return (1 - request_.source->done()) * prompt_tokens_;
+  if (source() != nullptr) return (1 - source()->done()) * prompt_tokens_;
   const double of_text = text_ ? text_->tokens_left() : 0;
   if (question_) return of_text + question_->tokens_left();
   return of_text + (has_asked_ ? 0 : static_cast<double>(request_.question.size()));
@@ -52,7 +62,8 @@ RequestState Task::state() const {
   RequestState out;
   out.id = id_;
   if (has_begun()) out.phase = is_read() ? RequestState::Phase::answering : RequestState::Phase::reading;
-  const std::size_t all = request_.source ? as_size(prompt_tokens_) : request_.text.size() + request_.question.size();
+  const bool is_past = std::holds_alternative<RequestCache>(request_.source);
+  const std::size_t all = is_past ? request_.question.size() : as_size(prompt_tokens_);
   out.prompt_tokens = prompt_tokens_;
   out.read = all == 0 ? 1 : 1 - tokens_to_read() / static_cast<double>(all);
   for (const auto& answer : answers_) out.generated += answer.generated();
@@ -85,14 +96,15 @@ void Task::fail(std::exception_ptr error) {
 void Task::begin() {
   guarded([this] {
     begun_ = Clock::now();
-    if (request_.source) return request_.source->begin(room_.session);
+    if (source() != nullptr) return source()->begin(room_.session);
     if (text_) {
       text_->begin();
       if (text_->is_done()) has_text(text_->take_cache(), text_->take_logits());
       return;
     }
-    caches_.push_back(std::move(*request_.cache));
-    logits_ = std::move(request_.logits);
+    auto& past = std::get<RequestCache>(request_.source);
+    caches_.push_back(std::move(past.cache));
+    logits_ = std::move(past.logits);
     if (request_.question.empty()) prompt_is_read();
   });
 }
@@ -108,7 +120,7 @@ void Task::read() {
   const auto began = Clock::now();
   const double before = tokens_to_read();
   guarded([this] {
-    if (request_.source) return read_source();
+    if (source() != nullptr) return read_source();
     if (is_reading_text()) return read_text();
     if (has_asked_ || request_.question.empty()) return begin_answers();
     read_question();
@@ -127,8 +139,8 @@ void Task::read_text() {
 
 /// The cache may be smaller than promised.
 void Task::read_source() {
-  if (request_.source->advance()) return;
-  const auto source = std::move(request_.source);
+  if (this->source()->advance()) return;
+  const auto source = std::exchange(std::get<std::shared_ptr<CacheSource>>(request_.source), nullptr);
   auto cache = source->take_cache();
   plan_.promise.answering = answering_bytes(request_, cache.impl(), room_.session);
   has_text(std::move(cache), source->take_logits());
@@ -235,9 +247,10 @@ void Task::finish() {
   const auto now = Clock::now();
   for (auto& answer : answers_) end.answers.push_back(answer.finish());
   if (answers_.empty()) end.answers.assign(as_size(request_.answers), {{}, {}, {}, FinishReason::interrupted});
-  if (!has_begun() && request_.cache) caches_.push_back(std::move(*request_.cache));
+  auto* const past = std::get_if<RequestCache>(&request_.source);
+  if (!has_begun() && past != nullptr) caches_.push_back(std::move(past->cache));
   if (answers_.empty()) {  // drops clones, and a text's cache with a part of the question
-    const std::size_t own = request_.cache ? 1 : 0;
+    const std::size_t own = past != nullptr ? 1 : 0;
     caches_.erase(caches_.begin() + static_cast<std::ptrdiff_t>(std::min(own, caches_.size())), caches_.end());
   }
   end.caches = std::move(caches_);

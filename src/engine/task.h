@@ -40,7 +40,8 @@ class Task {
 
   /// Null if the request brings a cache or a source of one.
   const TextReading* text() const { return text_ ? &*text_ : nullptr; }
-  std::size_t text_tokens() const { return request_.text.size(); }
+  /// REQUIRES: text().
+  std::size_t text_tokens() const { return request_.text().tokens.size(); }
 
   Scheduler::Id id() const { return id_; }
   /// The most bytes that it can have in use from now on.
@@ -54,7 +55,7 @@ class Task {
   /// True if its text is being read.
   bool is_reading_text() const { return has_begun() && needs_text() && !is_waiting() && !ended_; }
   /// True if it waits for something outside.
-  bool is_waiting() const { return has_begun() && !ended_ && request_.source && request_.source->is_waiting(); }
+  bool is_waiting() const { return has_begun() && !ended_ && source() != nullptr && source()->is_waiting(); }
   /// True if nothing is left to do, it was cancelled, or it has failed.
   bool has_ended() const { return ended_; }
   RequestState state() const;
@@ -85,6 +86,8 @@ class Task {
  private:
   template <class Work>
   void guarded(const Work& work);
+  /// Null if the request has no source, or its cache has been taken.
+  CacheSource* source() const;
   void read_text();
   void read_source();
   void has_text(Cache cache, std::vector<float> logits);

@@ -14,20 +14,20 @@
 namespace winnow::engine {
 
 TextReading::TextReading(Session::Impl& session, const Request& request, const TextPlan& plan, Prefixes& prefixes)
-    : session_(session), request_(request), plan_(plan), prefixes_(prefixes) {
+    : session_(session), text_(request.text()), plan_(plan), prefixes_(prefixes) {
   for (const auto& part : plan.parts()) ends_.push_back(part.stage.end);
-  if (request.cache_salt && !request.prompt_logprobs && prefixes.has_room(stored_bytes()))
-    owner_ = owner_of(request.keep, request.asked, *request.cache_salt);
+  if (text_.cache_salt && !text_.prompt_logprobs && prefixes.has_room(stored_bytes()))
+    owner_ = owner_of(request.keep, text_.asked, *text_.cache_salt);
 }
 
 /// Bytes of the text's entry in the store.
 std::size_t TextReading::stored_bytes() const {
-  return plan_.kept(session_, 0) + request_.text.size() * sizeof(Token) +
+  return plan_.kept(session_, 0) + text_.tokens.size() * sizeof(Token) +
          as_size(session_.hparams.n_vocab) * sizeof(float);
 }
 
 Prefix TextReading::prefix(std::size_t stages) const {
-  return {*owner_, std::span(ends_).first(stages), std::span(request_.text).first(ends_[stages - 1])};
+  return {*owner_, std::span(ends_).first(stages), std::span(text_.tokens).first(ends_[stages - 1])};
 }
 
 std::size_t TextReading::stored() const {
@@ -64,12 +64,12 @@ void TextReading::begin() {
     found_ = ends_[stage_ - 1];
   }
   if (is_done()) return;
-  check_memory(plan_.reading(), fmt::format("reading {} tokens", request_.text.size() - found_));
+  check_memory(plan_.reading(), fmt::format("reading {} tokens", text_.tokens.size() - found_));
   begin_stage();
 }
 
 std::span<const Token> TextReading::stage_tokens() const {
-  return std::span(request_.text).subspan(part().stage.first, as_size(part().stage.tokens()));
+  return std::span(text_.tokens).subspan(part().stage.first, as_size(part().stage.tokens()));
 }
 
 void TextReading::begin_stage() {
@@ -84,7 +84,7 @@ void TextReading::begin_stage() {
 
 double TextReading::tokens_left() const {
   const std::size_t ended = has_begun_ ? stage_ : stored();
-  const auto left = static_cast<double>(request_.text.size() - (ended > 0 ? ends_[ended - 1] : 0));
+  const auto left = static_cast<double>(text_.tokens.size() - (ended > 0 ? ends_[ended - 1] : 0));
   if (extension_) return left - part().stage.tokens() + extension_->tokens_left();
   return left - (reading_ ? reading_->done() * part().stage.tokens() : 0);
 }
@@ -113,24 +113,24 @@ void TextReading::append_tokens() {
 void TextReading::advance_reading() {
   if (!has_passed_) {
     has_passed_ = !reading_->advance();
-    if (!has_passed_ || request_.prompt_logprobs) return;
+    if (!has_passed_ || text_.prompt_logprobs) return;
   }
-  if (request_.prompt_logprobs && score()) return;
+  if (text_.prompt_logprobs && score()) return;
   take_read();
   end_stage();
 }
 
 bool TextReading::score() {
-  const std::size_t all = request_.text.size() - 1;
+  const std::size_t all = text_.tokens.size() - 1;
   const std::size_t count = std::min(all - scored_.size(), as_size(kScoredRows));
   const auto vocabulary = as_size(session_.hparams.n_vocab);
   if (count == 0) return false;
   Buffer logits(session_.account, count * vocabulary * sizeof(float), "the logits of a prompt's tokens");
   reading_->text_logits({static_cast<int>(scored_.size()), static_cast<int>(count)}, logits.as<float>());
   for (std::size_t i = 0; i < count; ++i) {
-    const Token next = request_.text[scored_.size() + 1];
+    const Token next = text_.tokens[scored_.size() + 1];
     scored_.push_back(
-        log_probabilities(logits.as<float>().subspan(i * vocabulary, vocabulary), next, *request_.prompt_logprobs));
+        log_probabilities(logits.as<float>().subspan(i * vocabulary, vocabulary), next, *text_.prompt_logprobs));
   }
   return scored_.size() < all;
 }

@@ -22,7 +22,7 @@ namespace winnow::engine {
 /// that only the rest is read.
 class TextReading {
  public:
-  /// All outlive it.
+  /// All outlive it. REQUIRES: a request for a text.
   TextReading(Session::Impl& session, const Request& request, const TextPlan& plan, Prefixes& prefixes);
 
   /// True if stages are looked up and stored.
@@ -72,7 +72,7 @@ class TextReading {
   void end_stage();
 
   Session::Impl& session_;
-  const Request& request_;
+  const RequestText& text_;
   const TextPlan& plan_;
   Prefixes& prefixes_;
   std::vector<std::size_t> ends_;  ///< [stage]

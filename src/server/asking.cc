@@ -48,7 +48,8 @@ std::size_t bytes_of_repeated(const Json& repeated) { return 2 * text_of(repeate
 /// it is.
 void raise_share(Request& request) {
   const bool is_share = request.keep.budget && request.keep.budget->unit() == Budget::Unit::percent;
-  if (is_share && request.stages.empty() && !request.prompt_logprobs) request.stages = {request.text.size()};
+  auto& text = request.text();
+  if (is_share && text.stages.empty() && !text.prompt_logprobs) text.stages = {text.tokens.size()};
 }
 
 /// Throws unless a request can be a turn of a stored conversation: it asks for one answer, which is a message of its
@@ -243,10 +244,10 @@ Request Asking::request_for(const Asked& asked, StagedPrompt prompt) const {
   Request out;
   if (asked.documents.empty()) {
     out = request_of(std::move(prompt.prompt), asked.keeping.protocol);
-    if (form.echo && form.alternatives) out.prompt_logprobs = std::max(1, *form.alternatives);
+    if (form.echo && form.alternatives) out.text().prompt_logprobs = std::max(1, *form.alternatives);
     if (!out.question.empty()) {
-      out.cache_salt = shared_by(form, asked.asker);
-      out.stages = std::move(prompt.stages);
+      out.text().cache_salt = shared_by(form, asked.asker);
+      out.text().stages = std::move(prompt.stages);
     }
   } else {
     out.source = std::make_shared<AskingSource>(asked.documents, room_.shelf->place(),

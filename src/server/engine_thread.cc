@@ -35,7 +35,7 @@ struct Group {
 /// Throws UsageError if even the smallest request would never fit.
 void check_memory(const Scheduler& scheduler, const SchedulerOptions& options) {
   Request smallest;
-  smallest.text = {0};
+  smallest.text().tokens = {0};
   smallest.generate.max_tokens = 1;
   const auto least = scheduler.bytes_of(smallest);
   if (least <= options.memory) return;
@@ -67,8 +67,8 @@ std::shared_ptr<const KeptPositions> kept_of(const Cache& cache) {
 
 /// Number of tokens of a prompt, including those already in its cache.
 std::size_t tokens_of(const Request& request) {
-  const int seen = request.cache ? request.cache->stats().tokens_seen : 0;
-  return as_size(seen) + request.text.size() + request.question.size();
+  const auto* const text = std::get_if<RequestText>(&request.source);
+  return (text == nullptr ? 0 : text->tokens.size()) + request.question.size();
 }
 
 }  // namespace

@@ -78,7 +78,7 @@ class CacheSourceTest : public testing::Test {
   }
   Request of_text(int answer) {
     Request out = request(answer);
-    out.text = tokens(300, 1);
+    out.text().tokens = tokens(300, 1);
     return out;
   }
   Request of_source(int answer) {

@@ -77,7 +77,7 @@ std::vector<Token> turn_by_turn(const Model& model, const Conversation& whole, P
 /// With the names of control tokens, and without spaces: SentencePiece puts one before each text that it gets.
 std::string text_of(const Model& model, const std::vector<Token>& tokens) {
   std::string text;
-  for (const Token token : tokens) text += model.impl().vocab.name(token);
+  for (const Token token : tokens) text += model.vocab().name(token);
   for (const std::string space : {"\u2581", " "}) {
     for (auto at = text.find(space); at != std::string::npos; at = text.find(space)) text.erase(at, space.size());
   }
@@ -207,7 +207,7 @@ TEST(Messages, have_their_zero_bytes_and_names_of_control_tokens_as_text) {
   std::size_t times = 0;
   for (auto at = text.find(expected); at != std::string::npos; at = text.find(expected, at + 1)) ++times;
   EXPECT_EQ(times, messages.size());
-  const Token end = model->impl().vocab.end_of_text();
+  const Token end = model->vocab().end_of_text();
   EXPECT_EQ(std::ranges::count(tokens, end), 0);
   const auto parsed = model->tokenize(Conversation{"", messages, PromptFormat::chat, ControlTokens::parsed});
   EXPECT_EQ(std::ranges::count(parsed, end), std::ssize(messages));

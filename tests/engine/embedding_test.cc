@@ -151,7 +151,7 @@ TEST_F(EmbeddingTest, an_answer_beside_them_is_that_of_its_request_alone) {
     Vectors told;
     Scheduler scheduler(*session_, {.max_itl = std::chrono::milliseconds(0)});
     Request asked;
-    asked.text = tokens(50, 1);
+    asked.text().tokens = tokens(50, 1);
     asked.generate.max_tokens = 30;
     asked.generate.end = EndOfSequence::ignored;
     asked.events.on_end = [&](const RequestEnd& end) { out = end.answers.front().tokens; };

@@ -96,7 +96,7 @@ class GrammarTest : public testing::Test {
     Scheduler scheduler(*session_, {});
     std::vector<Generation> out;
     Request request;
-    request.text = text(1);
+    request.text().tokens = text(1);
     request.generate = options;
     request.answers = n;
     request.events.on_end = [&out](RequestEnd end) {
@@ -189,11 +189,11 @@ TEST_F(GrammarTest, a_grammar_that_cannot_be_is_refused_before_anything_is_read)
         std::string("root ::= \"a\"{5000}"), std::string("root ::= \"a\"{0,99999999999999999999}"), "root ::= " + deep,
         std::string("root ::= \"a\0b\"", 14), std::string((1 << 20) + 1, '#')}) {
     Request request;
-    request.text = text(1);
+    request.text().tokens = text(1);
     request.generate.grammar = wrong;
     Scheduler scheduler(*session_, {});
     EXPECT_THROW(scheduler.add(std::move(request)), UsageError) << wrong.substr(0, 50);
-    EXPECT_EQ(request.text, text(1));
+    EXPECT_EQ(request.text().tokens, text(1));
     EXPECT_FALSE(scheduler.advance());
   }
 }
@@ -223,7 +223,7 @@ TEST_F(GrammarTest, no_request_holds_up_another_for_longer_than_its_steps) {
   options.sampling.temperature = 1;
   const auto request_for = [&](int answers, std::uint32_t seed) {
     Request request;
-    request.text = text(1);
+    request.text().tokens = text(1);
     request.generate = options;
     request.generate.sampling.seed = seed;
     request.answers = answers;
@@ -234,7 +234,7 @@ TEST_F(GrammarTest, no_request_holds_up_another_for_longer_than_its_steps) {
 
   Scheduler scheduler(*session_, {.max_itl = std::chrono::milliseconds(0)});
   Request other;
-  other.text = text(2);
+  other.text().tokens = text(2);
   other.generate.max_tokens = 100;
   other.generate.end = EndOfSequence::ignored;
   int of_other = 0;

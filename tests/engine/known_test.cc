@@ -153,7 +153,7 @@ TEST_F(KnownTest, a_request_tells_its_question_where_it_is_compressed_with_it) {
   }
   const auto staged = [&prompt](std::vector<std::size_t> stages) {
     Request out = request_of(prompt, Protocol::aware);
-    out.stages = std::move(stages);
+    out.text().stages = std::move(stages);
     return out;
   };
   read(staged({69}));
@@ -208,9 +208,9 @@ TEST_F(KnownTest, what_is_stored_goes_by_the_question_too) {
   std::vector<std::vector<std::vector<std::vector<std::int32_t>>>> kept;
   for (const std::size_t asked : {5U, 20U, 5U}) {
     Request request;
-    request.text = all;
-    request.asked = asked;
-    request.cache_salt = "";
+    request.text().tokens = all;
+    request.text().asked = asked;
+    request.text().cache_salt = "";
     request.keep = options_of("snapkv:window=question", "48");
     request.generate.max_tokens = 1;
     request.events.on_text = [&kept](const Cache& cache, std::span<const float>) { kept.push_back(cache.kept()); };

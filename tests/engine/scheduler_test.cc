@@ -93,7 +93,7 @@ class SchedulerTest : public testing::Test {
 
   static Request request_of(const Asked& asked, std::function<void(RequestEnd)> on_end) {
     Request out;
-    out.text = asked.text;
+    out.text().tokens = asked.text;
     out.keep = asked.keep;
     out.question = asked.question;
     out.generate.max_tokens = asked.tokens;
@@ -331,8 +331,8 @@ TEST_F(SchedulerTest, a_request_that_cannot_be_says_why) {
     }
     return std::string();
   };
-  EXPECT_NE(refused([](Request& r) { r.text.clear(); }).find("empty"), std::string::npos);
-  EXPECT_NE(refused([](Request& r) { r.text[1] = -1; }).find("token -1"), std::string::npos);
+  EXPECT_NE(refused([](Request& r) { r.text().tokens.clear(); }).find("empty"), std::string::npos);
+  EXPECT_NE(refused([](Request& r) { r.text().tokens[1] = -1; }).find("token -1"), std::string::npos);
   EXPECT_NE(refused([](Request& r) { r.question = {1 << 30}; }).find("vocabulary"), std::string::npos);
   EXPECT_NE(refused([](Request& r) { r.answers = 0; }).find("0 answers"), std::string::npos);
   EXPECT_NE(refused([](Request& r) { r.keep = options_of("snapkv"); }).find("budget"), std::string::npos);
@@ -433,7 +433,7 @@ TEST_F(SchedulerTest, a_stored_text_gives_the_answers_of_one_that_is_read) {
         cached.push_back(end.cached_tokens);
         EXPECT_TRUE(answer_of(end) == right) << method.name;
       });
-      request.cache_salt = salt;
+      request.text().cache_salt = salt;
       scheduler.add(std::move(request));
     };
     add(asked, "mine", expected);
@@ -465,7 +465,7 @@ TEST_F(SchedulerTest, log_probabilities_of_the_prompt_are_those_of_its_beginning
     std::vector<GeneratedToken> scored;
     auto request = request_of({options_of(spec, std::string(spec) == "full" ? "" : "64", "f32"), text, {}, 0},
                               [&](RequestEnd end) { scored = std::move(end.prompt_logprobs); });
-    request.prompt_logprobs = 2;
+    request.text().prompt_logprobs = 2;
     scheduler.add(std::move(request));
     while (scheduler.advance()) continue;
     ASSERT_EQ(scored.size(), text.size() - 1);
@@ -485,7 +485,7 @@ TEST_F(SchedulerTest, texts_that_were_used_long_ago_make_room) {
   const auto bytes_of_one = [&] {
     Scheduler scheduler(session, {.prefix_memory = 100 << 20});
     auto request = request_of({options_of("full"), tokens(100, 1), {}, 1}, {});
-    request.cache_salt = "";
+    request.text().cache_salt = "";
     scheduler.add(std::move(request));
     while (scheduler.advance()) continue;
     return scheduler.prefix_use().bytes;
@@ -496,7 +496,7 @@ TEST_F(SchedulerTest, texts_that_were_used_long_ago_make_room) {
   for (const unsigned text : {1U, 2U, 1U, 3U, 1U, 2U}) {
     auto request = request_of({options_of("full"), tokens(100, text), {}, 1},
                               [&](const RequestEnd& end) { cached.push_back(end.cached_tokens); });
-    request.cache_salt = "";
+    request.text().cache_salt = "";
     scheduler.add(std::move(request));
     while (scheduler.advance()) continue;
     EXPECT_LE(session.memory().held - before, 2 * bytes_of_one + (1 << 20));
@@ -529,7 +529,7 @@ TEST_F(SchedulerTest, a_stored_text_does_not_wait_for_those_that_are_read) {
   const auto add = [&](int length, const char* salt, char name) {
     auto request = request_of({options_of("full"), tokens(length, 2), tokens(3, 3), 1},
                               [&order, name](const RequestEnd&) { order += name; });
-    if (salt != nullptr) request.cache_salt = salt;
+    if (salt != nullptr) request.text().cache_salt = salt;
     scheduler.add(std::move(request));
   };
   add(300, "", 'a');
@@ -547,7 +547,7 @@ TEST_F(SchedulerTest, without_room_for_texts_equal_ones_do_not_wait_for_each_oth
   Scheduler scheduler(session, {});
   for (int i = 0; i < 2; ++i) {
     auto request = request_of({options_of("full"), tokens(30, 2), {}, 20}, {});
-    request.cache_salt = "";
+    request.text().cache_salt = "";
     scheduler.add(std::move(request));
   }
   bool both = false;
@@ -565,12 +565,12 @@ TEST_F(SchedulerTest, a_refused_request_keeps_its_cache) {
   const auto full = options_of("full");
   auto read = session.prefill(tokens(30, 1), std::span(&full, 1));
   Request request;
-  request.cache = std::move(read.caches.front());
+  request.source = RequestCache{std::move(read.caches.front())};
   request.question = tokens(4, 2);
   request.generate.max_tokens = 1 << 20;
   Scheduler small(session, {.memory = 1 << 16});
   EXPECT_THROW(small.add(std::move(request)), MemoryError);
-  EXPECT_EQ(request.cache->stats().tokens_seen, 30);
+  EXPECT_EQ(std::get<RequestCache>(request.source).cache.stats().tokens_seen, 30);
   request.generate.max_tokens = 3;
   int seen = 0;
   request.events.on_end = [&](const RequestEnd& end) { seen = end.caches.front().stats().tokens_seen; };

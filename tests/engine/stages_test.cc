@@ -40,10 +40,10 @@ struct Asked {
   Request request() const {
     Request out;
     out.keep = keep;
-    out.text = text;
-    out.stages = stages;
+    out.text().tokens = text;
+    out.text().stages = stages;
     out.question = question;
-    if (is_stored) out.cache_salt = "";
+    if (is_stored) out.text().cache_salt = "";
     out.generate.max_tokens = kAnswer;
     out.generate.end = EndOfSequence::ignored;
     out.generate.logprobs = test::kLogprobs;
@@ -345,7 +345,7 @@ TEST_F(StagesTest, stages_that_cannot_be_are_refused) {
   refuses({12, 12, 21});
   refuses({15, 12, 21});
   auto scored = asked(options_of("full", ""), {12, 9}, 2).request();
-  scored.prompt_logprobs = 1;
+  scored.text().prompt_logprobs = 1;
   EXPECT_THROW(scheduler.add(std::move(scored)), UsageError);
 }
 

@@ -241,9 +241,9 @@ TEST_F(ModelFileTest, no_text_has_fewer_tokens_than_the_least) {
       std::string text;
       for (int i = 0; i < 40; ++i)
         text += model->vocab().text(static_cast<Token>(random() % static_cast<unsigned>(model->info().n_vocab)));
-      EXPECT_LE(model->impl().vocab.least_tokens(text.size()), model->vocab().tokenize(text).size()) << text;
+      EXPECT_LE(model->vocab().least_tokens(text.size()), model->vocab().tokenize(text).size()) << text;
     }
-    EXPECT_GT(model->impl().vocab.least_tokens(1U << 20U), 1U << 10U);  // and the bound is of use
+    EXPECT_GT(model->vocab().least_tokens(1U << 20U), 1U << 10U);  // and the bound is of use
   }
 }
 
