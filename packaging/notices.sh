@@ -11,6 +11,6 @@ echo "winnow and what is in its packages, each with its terms. Texts that are na
 section winnow "$here/../LICENSE"
 section "ggml, libllama and llama-common" "$here/ggml-license.txt"
 owners=$(for library in "$@"; do dpkg-query -S "*/$(basename "$(readlink -f "$library")")"; done | cut -d: -f1)
-for package in $owners nlohmann-json3-dev libcli11-dev libvalijson-dev; do
+for package in $owners nlohmann-json3-dev libeigen3-dev libcli11-dev libvalijson-dev; do
   if [ -f "/usr/share/doc/$package/copyright" ]; then echo "$package"; fi
 done | sort -u | while read -r package; do section "$package" "/usr/share/doc/$package/copyright"; done

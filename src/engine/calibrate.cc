@@ -148,7 +148,7 @@ std::vector<Token> opening_of(const Model& model, const std::string& text, Promp
   conversation.text = text.substr(0, kBeginning);
   conversation.format = format;
   auto out = model.tokenize(conversation);
-  const auto words = model.tokenize(std::string_view(conversation.text));
+  const auto words = model.vocab().tokenize(conversation.text);
   out.resize(out.size() - std::min(out.size(), words.size()));
   return out;
 }
@@ -176,7 +176,7 @@ Calibrated calibrate(Session& session, const std::string& text, const std::strin
   auto& impl = session.impl();
   check_layers(impl.hparams);
   check_calibration_path(path);
-  const auto tokens = impl.model->tokenize(std::string_view(text));
+  const auto tokens = impl.model->vocab().tokenize(text);
   if (tokens.size() < as_size(kLeast))
     throw InputError(fmt::format("a text of {} tokens is too short to calibrate with: at least {} are needed",
                                  tokens.size(), kLeast));

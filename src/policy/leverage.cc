@@ -11,8 +11,8 @@
 
 #include "attention/products.h"
 #include "base/as_size.h"
-#include "base/cholesky.h"
 #include "policy/counter_random.h"
+#include "policy/ridged.h"
 #include "policy/rows.h"
 
 namespace winnow::policy {
@@ -87,8 +87,8 @@ void centre(CountedVector<float>& rows, std::size_t columns) {
 }
 
 /// Gram matrix of the columns, [k][k].
-std::vector<double> gram(const CountedVector<float>& rows, std::size_t columns) {
-  std::vector<double> out(columns * columns);
+Eigen::MatrixXd gram(const CountedVector<float>& rows, std::size_t columns) {
+  Eigen::MatrixXd out = Eigen::MatrixXd::Zero(static_cast<int>(columns), static_cast<int>(columns));
   const std::size_t n = rows.size() / columns;
   for (std::size_t first = 0; first < n; first += kRowsTogether) {
     const std::size_t count = std::min(as_size(kRowsTogether), n - first);
@@ -100,7 +100,8 @@ std::vector<double> gram(const CountedVector<float>& rows, std::size_t columns) 
     const auto right = attention::PackedRows::of_columns(some, static_cast<int>(columns));
     std::vector<float> dots(columns * as_size(right.stride()));
     right.multiply(elements, dots);
-    for (std::size_t i = 0; i < out.size(); ++i) out[i] += dots[i / columns * as_size(right.stride()) + i % columns];
+    using Strided = Eigen::Map<const Eigen::MatrixXf, 0, Eigen::OuterStride<>>;  // symmetric
+    out += Strided(dots.data(), out.rows(), out.cols(), Eigen::OuterStride<>(right.stride())).cast<double>();
   }
   return out;
 }
@@ -131,9 +132,10 @@ Scores leverage(const LayerView& view, const AlwaysKept& always_kept, const Sket
   for (int head = 0; head < out.heads() && first < end; ++head) {
     auto rows = sketched(view, head, sketch, first, end, back);
     centre(rows, k);
-    const auto products = gram(rows, k);
-    const auto inverse = Cholesky(ridged_triangle<double>(products, k, kRidge), k, kRidge).inverse_of_root();
-    squared_lengths(rows, {inverse.begin(), inverse.end()}, sketch.dimensions,
+    Eigen::MatrixXd products = gram(rows, k);
+    products.diagonal().array() += kRidge;
+    const RowMajor<float> root = Ridged(products, kRidge).inverse_root().cast<float>();
+    squared_lengths(rows, {root.data(), root.data() + root.size()}, sketch.dimensions,
                     out.head(head).subspan(as_size(first), as_size(end - first)));
   }
   return out;

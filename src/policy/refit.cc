@@ -13,11 +13,11 @@
 
 #include "attention/products.h"
 #include "base/as_size.h"
-#include "base/cholesky.h"
 #include "base/rope.h"
 #include "cache/keep_plan.h"
 #include "cache/scratch.h"
 #include "policy/observers/query_rows.h"
+#include "policy/ridged.h"
 
 namespace winnow::policy {
 
@@ -46,6 +46,11 @@ Matrix transposed(const Matrix& matrix) {
     for (std::size_t j = 0; j < matrix.columns; ++j) out.all[j * out.columns + i] = matrix.row(i)[j];
   }
   return out;
+}
+
+Eigen::MatrixXd doubles(const Matrix& matrix) {
+  const auto size = [](std::size_t n) { return static_cast<Eigen::Index>(n); };
+  return Eigen::Map<const RowMajor<float>>(matrix.all.data(), size(matrix.rows()), size(matrix.columns)).cast<double>();
 }
 
 /// Products left_i · right_j. Both have the same number of columns.
@@ -203,14 +208,12 @@ class HeadFit {
   /// of the values.
   Matrix weights(const Matrix& on_kept, const Matrix& missing) const {
     const Matrix gram = products(on_kept, on_kept);
-    const std::size_t n = gram.rows();
-    double square = 0;
-    for (std::size_t i = 0; i < n; ++i) square += gram.row(i)[i];
-    const double ridge = fit_.lambda * square;
-    std::vector<double> sides(missing.all.begin(), missing.all.end());
-    Cholesky(ridged_triangle<float>(gram.all, n, ridge), n, ridge).solve(sides, dim_);
-    Matrix out(n, dim_);
-    out.all.assign(sides.begin(), sides.end());
+    Eigen::MatrixXd ridged = doubles(gram);
+    const double ridge = fit_.lambda * ridged.trace();
+    ridged.diagonal().array() += ridge;
+    const RowMajor<float> solved = Ridged(ridged, ridge).solve(doubles(missing)).cast<float>();
+    Matrix out(missing.rows(), dim_);
+    out.all.assign(solved.data(), solved.data() + solved.size());
     return out;
   }
 

@@ -2,12 +2,11 @@
 #include "policy/ridge.h"
 
 #include <algorithm>
-#include <numeric>
 #include <utility>
 
 #include "attention/products.h"
 #include "base/as_size.h"
-#include "base/cholesky.h"
+#include "policy/ridged.h"
 
 namespace winnow::policy {
 
@@ -91,21 +90,29 @@ void Ridge::centre(double alpha) {
 
 LinearFit Ridge::fit(double alpha) {
   centre(alpha);
-  const Cholesky root(std::move(products_), inputs_, alpha);
+  const auto inputs = static_cast<Eigen::Index>(inputs_);
+  const auto outputs = static_cast<Eigen::Index>(outputs_);
+  Eigen::MatrixXd lower(inputs, inputs);
+  for (std::size_t i = 0; i < inputs_; ++i) {
+    for (std::size_t j = 0; j <= i; ++j)
+      lower(static_cast<Eigen::Index>(i), static_cast<Eigen::Index>(j)) = product(i, j);
+  }
+  products_ = {};
+  const Eigen::Map<const Eigen::MatrixXd> with(with_targets_.data(), inputs, outputs);
+  const Eigen::MatrixXd weights = Ridged(lower, alpha).solve(with);
   LinearFit out;
   for (std::size_t o = 0; o < outputs_; ++o) {
-    const auto with = std::span(with_targets_).subspan(o * inputs_, inputs_);
-    std::vector<double> w(with.begin(), with.end());
-    root.solve(w, 1);
+    const auto column = static_cast<Eigen::Index>(o);
+    const auto w = weights.col(column);
     double bias = target_sums_[o] / rows_;
-    for (std::size_t j = 0; j < inputs_; ++j) bias -= w[j] * (sums_[j] / rows_ + static_cast<double>(origin_[j]));
+    for (std::size_t j = 0; j < inputs_; ++j)
+      bias -= w[static_cast<Eigen::Index>(j)] * (sums_[j] / rows_ + static_cast<double>(origin_[j]));
     out.weights.insert(out.weights.end(), w.begin(), w.end());
     out.bias.push_back(static_cast<float>(bias));
-    // With (A + alpha) w = c, the residual sum of squares is that of y - w·c - alpha |w|².
+    // With (A + alpha) w = c, the squares that are left are those of y - w·c - alpha |w|².
     const double all = target_squares_[o] - target_sums_[o] * target_sums_[o] / rows_;
-    const double explained = std::inner_product(w.begin(), w.end(), with.begin(), 0.0) +
-                             alpha * std::inner_product(w.begin(), w.end(), w.begin(), 0.0);
-    if (all > 0) out.explained += explained / all / static_cast<double>(outputs_);
+    if (all > 0)
+      out.explained += (w.dot(with.col(column)) + alpha * w.squaredNorm()) / all / static_cast<double>(outputs_);
   }
   return out;
 }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-#include <cmath>
+#include <Eigen/Eigenvalues>
 #include <numeric>
 #include <vector>
 
@@ -15,35 +14,6 @@ namespace winnow::policy::methods {
 namespace {
 
 constexpr const char* kQueryFilters = "query filters";
-
-/// First eigenvector of `products` [d][d], the mean of some vectors' outer products, by power iteration: the unit
-/// vector along which they are longest. Zeros if all vectors are 0.
-std::vector<double> main_direction(const std::vector<double>& products, std::size_t dim) {
-  constexpr int kMost = 10000;
-  constexpr double kStill = 1e-12;
-  std::size_t largest = 0;
-  for (std::size_t i = 0; i < dim; ++i) {
-    if (products[i * dim + i] > products[largest * dim + largest]) largest = i;
-  }
-  std::vector<double> out(dim);
-  out[largest] = 1;
-  double moved = 1;
-  for (int i = 0; i < kMost && moved > kStill; ++i) {
-    std::vector<double> next(dim);
-    for (std::size_t r = 0; r < dim; ++r)
-      next[r] =
-          std::inner_product(out.begin(), out.end(), products.begin() + static_cast<std::ptrdiff_t>(r * dim), 0.0);
-    const double length = std::sqrt(std::inner_product(next.begin(), next.end(), next.begin(), 0.0));
-    if (!(length > 0)) return next;
-    moved = 0;
-    for (std::size_t r = 0; r < dim; ++r) {
-      next[r] /= length;
-      moved = std::max(moved, std::abs(next[r] - out[r]));
-    }
-    out = std::move(next);
-  }
-  return out;
-}
 
 /// Observes rotated queries.
 class QueryFilters : public Calibrator {
@@ -64,9 +34,9 @@ class QueryFilters : public Calibrator {
     const int group = size_.query_heads / size_.kv_heads;
     std::vector<float> out(as_size(size_.kv_heads) * dim);
     for (int head = 0; head < size_.query_heads; ++head) {
-      const auto direction = filter_of(head);
+      const Eigen::VectorXd direction = filter_of(head);
       for (std::size_t c = 0; c < dim; ++c)
-        out[as_size(head / group) * dim + c] += static_cast<float>(direction[c] / group);
+        out[as_size(head / group) * dim + c] += static_cast<float>(direction[static_cast<Eigen::Index>(c)] / group);
     }
     return out;
   }
@@ -76,15 +46,18 @@ class QueryFilters : public Calibrator {
     static const Rope rope;
     return rope;
   }
-  /// Filter of a query head, with the sign of its mean query.
-  std::vector<double> filter_of(int head) const {
+  /// Filter of a query head: the unit vector along which its queries are longest, with the sign of their mean. Zeros if
+  /// all queries are 0.
+  Eigen::VectorXd filter_of(int head) const {
     const auto mean = moments_.mean(head);
-    auto products = moments_.covariance(head);
-    const std::size_t dim = mean.size();
-    for (std::size_t i = 0; i < products.size(); ++i) products[i] += mean[i / dim] * mean[i % dim];
-    auto out = main_direction(products, dim);
-    const bool opposite = std::inner_product(out.begin(), out.end(), mean.begin(), 0.0) < 0;
-    for (double& x : out) x = opposite ? -x : x;
+    const auto covariance = moments_.covariance(head);
+    const auto dim = static_cast<Eigen::Index>(mean.size());
+    const Eigen::Map<const Eigen::VectorXd> middle(mean.data(), dim);
+    const Eigen::Map<const Eigen::MatrixXd> around(covariance.data(), dim, dim);
+    const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> solver(around + middle * middle.transpose());
+    if (!(solver.eigenvalues()[dim - 1] > 0)) return Eigen::VectorXd::Zero(dim);
+    Eigen::VectorXd out = solver.eigenvectors().col(dim - 1);
+    if (out.dot(middle) < 0) out = -out;
     return out;
   }
 
