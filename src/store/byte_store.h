@@ -84,9 +84,6 @@ class ByteStore {
   virtual void change(const std::function<void(Change&)>& make) = 0;
 };
 
-/// A private store in memory.
-std::unique_ptr<ByteStore> open_memory();
-
 /// A store's location and a noun for its contents.
 struct Place {
   std::string where;                   ///< a folder, or the address of a Redis server (RedisAddress)

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "documents/archive.h"
 #include "fuzz/memory_file.h"
+#include "support/memory_store.h"
 #include "support/reseal.h"
 #include "winnow/error.h"
 
@@ -35,7 +36,7 @@ void reseal_head(std::span<std::byte> file) {
 
 void use(const std::string& path) {
   winnow::documents::check_exported(path, "a");
-  winnow::documents::Archive archive(winnow::store::open_memory());
+  winnow::documents::Archive archive(winnow::test::open_memory());
   winnow::documents::Label label{"a", {}};
   archive.import_from(path, label);
   archive.list();

@@ -6,10 +6,11 @@
 #include "documents/some_document.h"
 #include "fuzz/seed_model.h"
 #include "fuzz/seeds.h"
+#include "support/memory_store.h"
 
 void winnow::test::write_seeds(const std::filesystem::path& folder) {
   Session session(seed_model(), {1, Precision::automatic, 512});
-  documents::Archive archive(store::open_memory());
+  documents::Archive archive(open_memory());
   for (const std::string spec : {"full", "ada-snapkv:window=4"}) {
     CacheOptions options;
     options.spec = Spec::parse(spec);

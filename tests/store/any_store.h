@@ -9,6 +9,7 @@
 
 #include "store/byte_store.h"
 #include "store/redis_server.h"
+#include "support/memory_store.h"
 #include "support/temp.h"
 
 namespace winnow::test {
@@ -20,7 +21,7 @@ class AnyStoreTest : public testing::TestWithParam<const char*> {
     if (is("redis") && !RedisServer::is_installed())
       GTEST_SKIP() << "redis-server is not installed: the shared store is not tested";
     if (is("redis")) redis_.emplace();
-    if (is("memory")) memory_ = store::open_memory();
+    if (is("memory")) memory_ = open_memory();
   }
   bool is(const std::string& kind) const { return GetParam() == kind; }
 
