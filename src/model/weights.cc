@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cmath>
 #include <cstdio>
 #include <map>
 #include <optional>
@@ -13,9 +14,9 @@
 
 #include "base/as_size.h"
 #include "base/hash.h"
+#include "model/hparams.h"
 #include "model/mapped_file.h"
 #include "model/rope_divisors.h"
-#include "model/sinks.h"
 #include "model/tensor_loader.h"
 #include "winnow/error.h"
 
@@ -39,6 +40,22 @@ struct Weights::Impl {
 };
 
 namespace {
+
+/// Reads blk.N.attn_sinks.weight [H_q] of every layer if the network has learnt attention sinks. Throws ModelError if a
+/// tensor is missing, has another shape or type, or has values that are not finite.
+void read_sinks(TensorLoader& loader, Hparams& hparams, const std::string& path) {
+  if (!hparams.architecture->sinks) return;
+  for (int layer = 0; layer < hparams.n_layer; ++layer) {
+    const std::string name = fmt::format("blk.{}.attn_sinks.weight", layer);
+    const int heads = hparams.layer(layer).n_head;
+    const auto* const logits = static_cast<const float*>(loader.mapped_f32(name, {heads})->data);
+    for (int head = 0; head < heads; ++head) {
+      if (!std::isfinite(logits[head]))
+        throw ModelError(fmt::format("{}: tensor {} holds {} for head {}", path, name, logits[head], head));
+    }
+    hparams.sink_logits.emplace_back(logits, logits + heads);
+  }
+}
 
 Affine load_output(TensorLoader& loader, const Hparams& h) {
   using Output = Architecture::Output;

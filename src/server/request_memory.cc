@@ -3,17 +3,32 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include <cstddef>
+#include <string_view>
 #include <utility>
 
 #include "base/as_size.h"
 #include "base/format.h"
 #include "server/engine_thread.h"
-#include "server/openai/body_size.h"
 #include "server/openai/errors.h"
 
 namespace winnow::server {
 
 namespace {
+
+/// An upper bound of the number of values in a text if it is parsed as JSON: opening brackets and commas outside of
+/// strings. Much cheaper than parsing, which takes memory.
+std::size_t most_values(std::string_view json) {
+  std::size_t out = 1;
+  bool is_string = false;
+  for (std::size_t i = 0; i < json.size(); ++i) {
+    const char c = json[i];
+    if (c == '"') is_string = !is_string;
+    if (is_string && c == '\\') ++i;
+    if (!is_string && (c == ',' || c == '[' || c == '{')) ++out;
+  }
+  return out;
+}
 
 /// Bytes of an object's value: a node of a map and a name, another one for the order of members, and an entry for
 /// detecting duplicates.

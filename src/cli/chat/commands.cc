@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <histedit.h>
 #include <spdlog/fmt/fmt.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
+#include <memory>
 #include <sstream>
+#include <string>
 #include <vector>
 
 #include "base/counted.h"
 #include "base/format.h"
 #include "base/printable.h"
 #include "cli/chat/chat.h"
-#include "cli/chat/words.h"
 #include "cli/output.h"
 #include "cli/run/report.h"
 #include "cli/wording.h"
@@ -21,6 +24,26 @@
 namespace winnow::cli {
 
 namespace {
+
+/// Splits a line as a shell does: quotes and backslashes keep spaces within a word. Throws UsageError for an unclosed
+/// quote, and for a backslash at the end.
+std::vector<std::string> words_of(std::string line) {
+  std::replace(line.begin(), line.end(), '\n', ' ');
+  line += '\n';  // otherwise libedit reads past a backslash at the end
+  const std::unique_ptr<Tokenizer, decltype(&tok_end)> tokenizer(tok_init(nullptr), tok_end);
+  int count = 0;
+  const char** words = nullptr;
+  switch (tok_str(tokenizer.get(), line.c_str(), &count, &words)) {
+    case 0:
+      return {words, words + count};
+    case 1:
+      throw UsageError("a quote ' is not closed: write \\' for the character itself");
+    case 2:
+      throw UsageError("a quote \" is not closed: write \\\" for the character itself");
+    default:
+      throw UsageError("a \\ at the end stands for nothing: write \\\\ for the character itself");
+  }
+}
 
 using Words = std::vector<std::string>;
 

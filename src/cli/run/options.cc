@@ -1,15 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <spdlog/fmt/fmt.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <memory>
+#include <string>
 
+#include "base/clock.h"
 #include "base/file.h"
+#include "base/format.h"
+#include "base/log.h"
+#include "base/text_input.h"
+#include "base/text_kind.h"
 #include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/counts.h"
 #include "cli/output.h"
-#include "cli/piped_text.h"
 #include "cli/run/run.h"
 #include "engine/saved.h"
 #include "winnow/error.h"
@@ -17,6 +24,34 @@
 namespace winnow::cli {
 
 namespace {
+
+constexpr double kPatienceMs = 2000;
+
+bool may_have_text() {
+  struct stat info {};
+  return fstat(STDIN_FILENO, &info) == 0 && (S_ISREG(info.st_mode) || S_ISFIFO(info.st_mode) || S_ISSOCK(info.st_mode));
+}
+
+/// The text of stdin if it is a pipe, a socket or a file; "" if that is empty, or stdin is a terminal or device. Waits
+/// for the end, and reports a long wait, since a pipe may have been left open by mistake. Throws what read_text()
+/// throws.
+std::string piped_text() {
+  if (!may_have_text()) return {};
+  const auto begin = Clock::now();
+  bool told = false;
+  TextInput input("-", [&] {
+    if (!told && ms_since(begin) > kPatienceMs) {
+      log().warn("stdin is still open: it is read to its end as the text (-f FILE or </dev/null: it is not read)");
+      told = true;
+    }
+    return interrupted();
+  });
+  std::string out = input.read_all();
+  if (out.empty()) return out;
+  check_text(out, input.name());
+  log().info("the text is what came on stdin, {}", format_bytes(out.size()));
+  return out;
+}
 
 /// Options as CLI11 sets them, before they are checked.
 struct RawRun {
