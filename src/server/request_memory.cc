@@ -83,8 +83,8 @@ std::size_t bytes_of_tokens(std::size_t tokens) { return kTokenCopies * sizeof(T
 
 std::size_t bytes_of(const Request& request) {
   const auto& generate = request.generate;
-  const auto* const text = std::get_if<RequestText>(&request.source);
-  const std::size_t tokens = (text == nullptr ? 0 : text->tokens.size()) + request.question.size();
+  const auto* const read = std::get_if<RequestText>(&request.source);
+  const std::size_t tokens = (read == nullptr ? 0 : read->tokens.size()) + request.question.size();
   std::size_t out = sizeof(request) + bytes_of_tokens(tokens);
   for (const auto* const texts : {&generate.stop, &generate.grammar_triggers}) {
     for (const auto& text : *texts) out += sizeof(std::string) + text.size();

@@ -221,7 +221,7 @@ TEST_F(CalibrateTest, has_the_facts_of_every_registered_method) {
 TEST_F(CalibrateTest, reads_passages_that_are_spread_over_the_text) {
   Session session(model_, {2, Precision::automatic, 512});
   const std::string words = text(3000);
-  const int all = static_cast<int>(model_->tokenize(words).size());
+  const int all = static_cast<int>(model_->vocab().tokenize(words).size());
   ASSERT_GT(all, 2048);
   const auto two = calibrate(session, words, file_, {.tokens = 2100, .format = PromptFormat::raw});
   EXPECT_EQ(two.passages, 2);

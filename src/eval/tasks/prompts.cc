@@ -17,7 +17,7 @@ constexpr std::size_t kQuestionTokens = 64;  // the last ones of a prompt
 
 /// A prompt, cut in the middle to at most `most` tokens.
 PromptText cut(const Model& model, const std::string& prompt, int most) {
-  auto tokens = model.tokenize(prompt);
+  auto tokens = model.vocab().tokenize(prompt);
   if (tokens.size() > as_size(most)) tokens.erase(tokens.begin() + most / 2, tokens.end() - (most - most / 2));
   const auto question = tokens.size() - std::min(tokens.size() / 2, kQuestionTokens);
   PromptText out;
