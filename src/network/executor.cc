@@ -383,7 +383,7 @@ void Executor::step(Rows whose, std::span<const std::int32_t> tokens, std::span<
   const int rows = static_cast<int>(tokens.size());
   const int wanted = static_cast<int>(logits.size()) / s.weights.hparams().n_vocab;
   const auto experts = whose == Rows::of_several ? Products::Experts::row_by_row : Products::Experts::together;
-  const Products products{s.packs.of_step(), Products::Calls::of_one_shape, s.row_by_row_of(whose, rows), experts};
+  const Products products{s.packs.of_step(), Products::Calls::of_a_step, s.row_by_row_of(whose, rows), experts};
   const bool same = s.step_graph.rows() == rows && s.step_graph.products() == products && s.step_wanted == wanted;
   if (!same || s.step_positions != s.positions.data()) s.build_step(rows, wanted, products);
   s.attention = &attention;

@@ -14,24 +14,36 @@ namespace {
 
 constexpr int kTileRows = 16;   // of AMX: the rows of a product are padded to whole tiles
 constexpr int kCallRows = 64;   // maximum number of rows of a kernel call
-constexpr int kStepBlocks = 4;  // block columns per call if all calls have one shape: they stay in the L2 cache
+constexpr int kCallBlocks = 4;  // block columns per call that stay in the L2 cache, 256 outputs
+
+/// Inputs up to which each sum is one, whatever the shape of the call. oneDNN splits longer ones depending on the rows
+/// and outputs of the call (2.6.3, AMX: sums over 2,048 are whole, those over 3,072 are not).
+constexpr std::int64_t kWholeSums = 2048;
+
+/// How a product is cut into calls.
+struct CallSizes {
+  int rows;             ///< of a call, at most
+  bool outputs_by_256;  ///< else by as few groups as threads need
+
+  CallSizes(std::int64_t inputs, Products::Calls calls)
+      : rows(calls == Products::Calls::of_a_step ? kTileRows : kCallRows),
+        outputs_by_256(calls == Products::Calls::of_a_step || inputs > kWholeSums) {}
+};
 
 constexpr std::int64_t padded_rows(std::int64_t rows) { return (rows + kTileRows - 1) / kTileRows * kTileRows; }
 
-/// Cuts a product into calls that threads share: blocks of rows, and also groups of block columns if there are too few
-/// blocks of rows or all calls must have one shape. oneDNN splits sums over many inputs depending on the shape of the
-/// call, rows and outputs (seen from 2,048 inputs on).
+/// Calls of a product, which threads share: blocks of rows, and also groups of block columns, if there are too few
+/// blocks of rows or the groups must always be the same.
 class Calls {
  public:
-  Calls(std::int64_t rows, std::int64_t outputs, int threads, Products::Calls calls)
+  Calls(std::int64_t rows, std::int64_t outputs, int threads, const CallSizes& sizes)
       : rows_(static_cast<int>(rows)),
         outputs_(static_cast<int>(outputs)),
-        most_rows_(calls == Products::Calls::of_one_shape ? kTileRows : kCallRows),
+        most_rows_(sizes.rows),
         row_blocks_((rows_ + most_rows_ - 1) / most_rows_),
         blocks_((outputs_ + kBlockOutputs - 1) / kBlockOutputs),
-        groups_(calls == Products::Calls::of_one_shape
-                    ? (blocks_ + kStepBlocks - 1) / kStepBlocks
-                    : std::clamp((threads + row_blocks_ - 1) / row_blocks_, 1, blocks_)) {}
+        groups_(sizes.outputs_by_256 ? (blocks_ + kCallBlocks - 1) / kCallBlocks
+                                     : std::clamp((threads + row_blocks_ - 1) / row_blocks_, 1, blocks_)) {}
 
   struct Call {
     int first_row;
@@ -104,7 +116,7 @@ void Linear::begin(const Products& products) {
 }
 
 bool Linear::has_kernels(std::int64_t rows, std::int64_t inputs, std::int64_t outputs) {
-  const Calls calls(rows, outputs, kernels_.threads(), products_.calls);
+  const Calls calls(rows, outputs, kernels_.threads(), CallSizes(inputs, products_.calls));
   for (int i = 0; i < calls.count(); ++i) {
     const Bf16Kernel::Shape shape{calls[i].rows, static_cast<int>(inputs), calls[i].outputs};
     if (kernels_.get(shape, calls.whole_rows() ? 0 : result_bytes(shape)) == nullptr) return false;
@@ -164,7 +176,7 @@ void Linear::multiply(ggml_tensor* out, int index, int count, void* node) {
   const auto outputs = static_cast<std::ptrdiff_t>(out->ne[0]);
   const auto* const x = static_cast<const std::uint16_t*>(out->src[0]->data);
   auto* const y = static_cast<float*>(out->data);
-  const Calls calls(out->ne[1], out->ne[0], kernels.threads(), static_cast<Node*>(node)->calls);
+  const Calls calls(out->ne[1], out->ne[0], kernels.threads(), CallSizes(inputs, static_cast<Node*>(node)->calls));
   try {
     for (int i = part(calls.count(), index, count); i < part(calls.count(), index + 1, count); ++i) {
       const auto c = calls[i];

@@ -53,17 +53,17 @@ using WeightSet = std::unordered_set<const ggml_tensor*>;
 
 /// How the products of a graph are computed.
 struct Products {
-  /// How products by packed matrices are cut into calls.
+  /// How products by packed matrices are cut into calls, whatever the number of threads.
   enum class Calls : std::uint8_t {
-    of_many_rows,  ///< as many rows per call as there are: fastest for long prompts
-    of_one_shape,  ///< all calls have the same shape: a row's result does not depend on the number of rows
+    of_a_prompt,  ///< blocks of 64 rows: a row's result depends on the number of rows in its block
+    of_a_step,    ///< one tile of rows per call: a row's result does not depend on the number of rows
   };
   enum class Experts : std::uint8_t {
     together,    ///< all rows of an expert at once: fastest for many rows
     row_by_row,  ///< a row's result does not depend on the other rows
   };
   const PackedSet* packed = nullptr;  ///< null: nothing is packed
-  Calls calls = Calls::of_many_rows;
+  Calls calls = Calls::of_a_prompt;
   const WeightSet* row_by_row = nullptr;  ///< weights by which ggml multiplies each row as if it were alone; null: none
   Experts experts = Experts::together;
   ExpertRows* later = nullptr;  ///< keeps the experts' inputs for later; null: experts multiply at once

@@ -195,6 +195,40 @@ class Bf16Products : public testing::Test {
   std::mt19937 random_{7};
 };
 
+/// A text that goes on is read from where it was read to, by other chunks than in one reading.
+TEST_F(Bf16Products, of_a_block_are_the_same_bits_beside_any_blocks_and_on_any_threads) {
+  TinyModel tiny;
+  tiny.n_embd = 1024;
+  for (const int inputs : {2048, 3072, 4096}) {
+    tiny.n_ff = inputs;
+    const std::string path = folder_ / ("tiny" + std::to_string(inputs));
+    write_tiny_gguf(tiny, path);
+    const auto weights = model::Weights::load(path);
+    auto* const down = weights->layer(1).down.weight;
+    const std::vector<const ggml_tensor*> matrices = {down};
+    MemoryAccount account;
+    network::PackedSet set(*weights, account, network::PackedSet::bytes(matrices), 1);
+    set.begin(matrices);
+    set.pack({0, 1});
+    constexpr int kRows = 170;
+    auto x = normal(kRows * inputs);
+    const auto together = products(set, account, x, {down}, 1).front();
+    for (const int count : {64, 128, kRows}) {
+      for (const int threads : {1, 2}) {
+        std::vector<float> apart;
+        for (int first = 0; first < kRows; first += count) {
+          const int rows = std::min(count, kRows - first);
+          std::vector<float> some(x.begin() + first * inputs, x.begin() + (first + rows) * inputs);
+          auto out = products(set, account, some, {down}, threads).front();
+          apart.insert(apart.end(), out.begin(), out.begin() + rows * tiny.n_embd);
+        }
+        ASSERT_EQ(apart, std::vector(together.begin(), together.begin() + kRows * tiny.n_embd))
+            << inputs << " inputs, " << count << " rows, " << threads << " threads";
+      }
+    }
+  }
+}
+
 TEST_F(Bf16Products, are_within_the_bound_of_double_precision_for_shapes_that_do_not_divide) {
   TinyModel tiny;
   tiny.n_embd = 80;
