@@ -110,6 +110,9 @@ struct WINNOW_EXPORT SchedulerOptions {
   std::size_t memory = std::numeric_limits<std::size_t>::max();
   /// Additional bytes for texts that are stored for later requests.
   std::size_t prefix_memory = 0;
+  /// Additional bytes for full keys and values of texts. A later request whose text begins alike reads only the rest,
+  /// whatever its method; its answer is that of reading all.
+  std::size_t text_memory = 0;
 
   /// Throws UsageError for a value out of range.
   void check() const;

@@ -20,6 +20,19 @@ bool QueryRowSet::contains(int i, int n) const {
   return false;
 }
 
+int QueryRowSet::first(int n) const {
+  switch (kind) {
+    case Kind::last:
+      return std::max(0, n - count);
+    case Kind::all:
+    case Kind::band:
+      return 0;
+    case Kind::listed:
+      return list.empty() ? n : list.front();
+  }
+  return 0;
+}
+
 ColumnStatistics::ColumnStatistics(ColumnRequest request, int query_heads, int n)
     : request_(std::move(request)), query_heads_(query_heads), n_(n), values_(as_size(query_heads) * as_size(n)) {}
 

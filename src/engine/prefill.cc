@@ -27,6 +27,7 @@ Prefill::Prefill(Session::Impl& session, const PrefillPlan& plan, network::Pass 
       plan_(plan),
       pass_(std::move(pass)),
       past_(input.past),
+      known_(input.known),
       observer_(input.observer),
       scratch_(session.account, plan.scratch_type(), kv_heads_of(session.hparams), plan.capacity()),
       hidden_(session.executor, session.hparams, session.account, begin_branches(input, rankings),
@@ -44,14 +45,15 @@ std::size_t Prefill::scratch_bytes(const model::Hparams& hparams, const PrefillP
   std::size_t out = bytes(kv_heads_of(hparams), plan.capacity());
   for (int layer = 0; layer < hparams.n_kv_layer; ++layer) {
     const auto heads = kv_heads_of(hparams.layer(layer));
-    if (is_shared(hparams, layer)) out += bytes({&heads, 1}, plan.capacity() + plan.rows() - plan.text());
+    if (is_shared(hparams, layer))
+      out += bytes({&heads, 1}, plan.capacity() + plan.rows() - (plan.text() - plan.known()));
   }
   return out;
 }
 
 std::vector<Token> Prefill::begin_branches(const ReadingInput& input, const Rankings& rankings) {
   const CountingScope counting(session_.account);
-  std::vector<Token> rows(input.text.begin(), input.text.end());
+  std::vector<Token> rows(input.text.begin() + plan_.known(), input.text.end());
   for (std::size_t i = 0; i < plan_.branches().size(); ++i) {
     const auto& plan = plan_.branches()[i];
     std::vector<Token> prompt(input.text.begin(), input.text.end());
@@ -100,6 +102,7 @@ void Prefill::begin_layer() {
       shared_.try_emplace(layer_, session_.account, scratch_.type(), spec.n_head_kv, spec.head_dim,
                           scratch_.capacity());
     scratch_of(layer_).begin_layer(kv_heads_of(spec));
+    if (known_ != nullptr) known_->put(layer_, scratch_of(layer_));
   }
   if (past_rows_) past_->read(layer_, *past_rows_);
   for (auto& branch : branches_) branch.begin_layer(layer_);
@@ -165,6 +168,7 @@ void Prefill::compress(PrefillBranch& branch) {
   auto& scratch = scratch_of(kv_layer());
   scratch.truncate(branch.tokens());
   if (observer_ != nullptr) observer_->end_layer({kv_layer(), scratch, OutputProjection(session_.executor)});
+  if (known_ != nullptr) known_->copy(kv_layer(), scratch);
   branch.compress(kv_layer(), scratch);
 }
 

@@ -11,6 +11,7 @@
 
 #include "cache/scratch.h"
 #include "engine/hidden_states.h"
+#include "engine/known_text.h"
 #include "engine/past.h"
 #include "engine/prefill_branch.h"
 #include "engine/prefill_plan.h"
@@ -28,6 +29,8 @@ struct ReadingInput {
   std::span<const Token> text;                         ///< common beginning of all prompts
   std::span<const std::vector<Token>> questions = {};  ///< one for each prompt; empty: one prompt, the text
   const Past* past = nullptr;                          ///< text before the prompts; may be null
+  KnownText* known = nullptr;                          ///< store of the text's keys and values; may be null.
+                                                       ///< REQUIRES: no questions, no past
   policy::Observer* observer = nullptr;                ///< additional observer; may be null. REQUIRES: one prompt
   std::function<void(double)> progress = {};           ///< receives the fraction done; empty: the session's does
 };
@@ -86,6 +89,7 @@ class Prefill {
   const PrefillPlan& plan_;
   network::Pass pass_;
   const Past* past_;
+  KnownText* known_;
   policy::Observer* observer_;
   std::vector<PrefillBranch> branches_;
   cache::LayerScratch scratch_;

@@ -67,6 +67,7 @@ void ReadingBytes::reach(std::size_t vectors_then, std::size_t facts_then) {
 
 PrefillPlan::PrefillPlan(const Session::Impl& session, PassSizes sizes)
     : text_(sizes.text),
+      known_(sizes.known),
       past_(sizes.past),
       scratch_type_(engine::scratch_type(session.options.precision, caches_of(sizes))) {
   for (auto& prompt : sizes.prompts) {
@@ -83,13 +84,24 @@ int PrefillPlan::prompt_rows() const {
   return rows;
 }
 
+int PrefillPlan::first_seen(const model::Hparams& hparams) const {
+  int out = text_;
+  for (const auto& branch : branches_) {
+    for (std::size_t kind = 0; kind < branch.requests.size(); ++kind) {
+      const auto prompt = prompt_of(hparams.kinds[kind], branch.prompt.size);
+      for (const auto& request : branch.requests[kind].different()) out = std::min(out, request->first_row(prompt));
+    }
+  }
+  return out;
+}
+
 void PrefillPlan::lay_out(const Session::Impl& session) {
   const int most = session.options.chunk;
-  add_chunks(text_, most, {});
+  add_chunks(text_ - known_, most, {.position = known_});
   for (std::size_t i = 0; i < branches_.size(); ++i) {
     const int question = branches_[i].prompt.size.tokens - text_;
     add_chunks(question, most, {.position = text_, .branch = i});
-    branches_[i].last_row = (question > 0 ? rows_ : text_) - 1;
+    branches_[i].last_row = (question > 0 ? rows_ : text_ - known_) - 1;
     add_passages(i, session);
     branches_[i].end = chunks_.size();
   }

@@ -28,7 +28,8 @@ struct PromptPass {
 
 /// Sizes of a pass over prompts with a common beginning.
 struct PassSizes {
-  int text = 0;  ///< tokens of the common beginning
+  int text = 0;   ///< tokens of the common beginning
+  int known = 0;  ///< the first of these, whose keys and values are known
   std::vector<PromptPass> prompts;
   PastSize past = {};
 };
@@ -71,6 +72,10 @@ class PrefillPlan {
   PrefillPlan(const Session::Impl& session, PassSizes sizes);
 
   int text() const { return text_; }
+  /// First tokens of the text that do not pass: their keys and values are known.
+  int known() const { return known_; }
+  /// The first row of the prompts that an observer has to see pass.
+  int first_seen(const model::Hparams& hparams) const;
   const PastSize& past() const { return past_; }
   std::span<const Branch> branches() const { return branches_; }
   std::span<const Chunk> chunks() const { return chunks_; }
@@ -101,6 +106,7 @@ class PrefillPlan {
   std::size_t work_bytes(int layer, const Session::Impl& session) const;
 
   int text_;
+  int known_;
   PastSize past_;
   std::vector<Branch> branches_;
   std::vector<Chunk> chunks_;

@@ -28,6 +28,7 @@ PromptReading::PromptReading(Session::Impl& session, ReadingPlan plan, const Rea
       text_(input.text.begin(), input.text.end()),
       questions_(input.questions.begin(), input.questions.end()),
       past_(input.past),
+      known_(input.known),
       observer_(input.observer),
       progress_(input.progress ? input.progress : session.progress),
       rankings_(begin_rankings()),
@@ -40,9 +41,10 @@ PromptReading::PromptReading(Session::Impl& session, ReadingPlan plan, const Rea
 }
 
 void PromptReading::begin_pass(const PrefillPlan& plan, const Rankings& rankings) {
-  prefill_.emplace(session_, plan, session_.begin_pass(as_size(plan.prompt_rows()), plan_.bytes().all()),
-                   ReadingInput{.text = text_, .questions = questions_, .past = past_, .observer = observer_},
-                   rankings);
+  prefill_.emplace(
+      session_, plan, session_.begin_pass(as_size(plan.prompt_rows()), plan_.bytes().all()),
+      ReadingInput{.text = text_, .questions = questions_, .past = past_, .known = known_, .observer = observer_},
+      rankings);
 }
 
 /// Rankings for the first pass to fill.
@@ -67,6 +69,7 @@ bool PromptReading::advance() {
   const bool goes_on = advance_pass();
   if (progress_) progress_(done());
   if (goes_on) return true;
+  if (known_ != nullptr) known_->store();
   if (!plan_.has_second() || second_) return false;
   end_first_pass();
   return true;

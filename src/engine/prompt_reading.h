@@ -50,6 +50,7 @@ class PromptReading {
   std::vector<Token> text_;
   std::vector<std::vector<Token>> questions_;
   const Past* past_;
+  KnownText* known_;
   policy::Observer* observer_;
   std::function<void(double)> progress_;
   Rankings rankings_;  ///< of the first pass

@@ -49,7 +49,7 @@ std::vector<ReadingPlan::Again> again_of(const ReadingSizes& sizes, std::span<co
 /// In the first pass a cache with a draft is that of its drafter, and one that ranks all layers together is not filled.
 PassSizes first_pass(const ReadingSizes& sizes, std::span<const CacheOptions> caches,
                      std::span<const ReadingPlan::Again> again, const model::Hparams& hparams) {
-  PassSizes out{.text = sizes.text, .prompts = {}, .past = sizes.past.value_or(PastSize{})};
+  PassSizes out{.text = sizes.text, .known = sizes.known, .prompts = {}, .past = sizes.past.value_or(PastSize{})};
   for (const int question : sizes.questions) {
     auto& prompt = out.prompts.emplace_back(PromptPass{prompt_size(sizes, question), {}});
     for (const auto& options : caches) prompt.caches.push_back({options});
@@ -68,7 +68,7 @@ PassSizes first_pass(const ReadingSizes& sizes, std::span<const CacheOptions> ca
 /// Drafts are not known yet. Placeholders have the maximum length, and no two are equal.
 PassSizes second_pass(const PrefillPlan& first, std::span<const CacheOptions> caches,
                       std::span<const ReadingPlan::Again> again) {
-  PassSizes out{.text = first.text(), .prompts = {}};
+  PassSizes out{.text = first.text(), .known = first.known(), .prompts = {}};
   for (const auto& branch : first.branches()) {
     auto& prompt = out.prompts.emplace_back(PromptPass{branch.prompt.size, {}});
     for (const auto& [i, drafted] : again) {
@@ -93,7 +93,7 @@ ReadingPlan::ReadingPlan(const Session::Impl& session, int tokens, const CacheOp
     : ReadingPlan(session, {.text = tokens}, std::span(&keep, 1)) {}
 
 PrefillPlan ReadingPlan::second(const Session::Impl& session, const Drafts& drafts) const {
-  PassSizes sizes{.text = second_->text(), .prompts = {}};
+  PassSizes sizes{.text = second_->text(), .known = second_->known(), .prompts = {}};
   for (std::size_t i = 0; i < drafts.size(); ++i) {
     auto& prompt = sizes.prompts.emplace_back(second_->branches()[i].prompt);
     for (std::size_t j = 0; j < drafts[i].size(); ++j) prompt.caches[j].draft = drafts[i][j];
@@ -147,6 +147,11 @@ ReadingBytes ReadingPlan::bytes_of(const Session::Impl& session) const {
   out.reach(more.kept - more.unfilled + more.growth, more.rankings);
   out.reach(more.kept - more.goes + second.vectors, more.rankings + second.facts);
   return out;
+}
+
+int ReadingPlan::first_seen(const Session::Impl& session) const {
+  const int first = first_.first_seen(session.hparams);
+  return second_ ? std::min(first, second_->first_seen(session.hparams)) : first;
 }
 
 std::int64_t ReadingPlan::rows() const {

@@ -15,6 +15,7 @@ namespace winnow::engine {
 /// Sizes of prompts with a common beginning.
 struct ReadingSizes {
   int text = 0;                       ///< tokens of the common beginning
+  int known = 0;                      ///< the first of these, whose keys and values are known
   std::vector<int> questions = {0};   ///< tokens after it, one for each prompt
   int asked = 0;                      ///< last tokens of a text without questions that are the question; 0: not known
   std::optional<PastSize> past = {};  ///< text before the prompts, which are then read in one pass
@@ -46,6 +47,8 @@ class ReadingPlan {
   PrefillPlan second(const Session::Impl& session, const Drafts& drafts) const;
   std::span<const Again> again() const { return again_; }
 
+  /// The first row of the prompts that an observer has to see pass, in any pass.
+  int first_seen(const Session::Impl& session) const;
   /// The most bytes in use at a time.
   const ReadingBytes& bytes() const { return bytes_; }
   /// Rows that pass through all layers, counted in each pass; drafts have their full length.

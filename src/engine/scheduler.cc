@@ -40,7 +40,12 @@ void SchedulerOptions::check() const {
 
 struct Scheduler::Impl {
   Impl(Session& s, const SchedulerOptions& o)
-      : session(s.impl()), options(o), room{session, {}, engine::Prefixes(o.prefix_memory)} {
+      : session(s.impl()),
+        options(o),
+        room{.session = session,
+             .candidates = {},
+             .prefixes = engine::Prefixes(o.prefix_memory),
+             .texts = engine::TextStore(o.text_memory)} {
     options.check();
   }
 
@@ -183,7 +188,7 @@ void Scheduler::Impl::begin(Task& task) {
   task.begin();
   shares.charge(task.key(), task.tokens_to_read());
   const auto* const text = task.text();
-  if (text == nullptr || !text->is_shared()) return;
+  if (text == nullptr || !(text->is_shared() || text->is_known_text())) return;
   use.asked += task.text_tokens();
   use.found += text->found();
 }
@@ -339,7 +344,7 @@ double Scheduler::longest_quantum_ms() const { return impl_->longest_quantum_ms;
 PrefixUse Scheduler::prefix_use() const {
   PrefixUse out = impl_->use;
   out.entries = impl_->room.prefixes.entries();
-  out.bytes = impl_->room.prefixes.held();
+  out.bytes = impl_->room.prefixes.held() + impl_->room.texts.held();
   return out;
 }
 

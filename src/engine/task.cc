@@ -34,7 +34,7 @@ Task::Task(Scheduler::Id id, Request request, RequestPlan plan, TaskRoom& room)
       plan_(std::move(plan)),
       room_(room),
       prompt_tokens_(source_tokens(request_) + static_cast<int>(request_.question.size())) {
-  if (plan_.text) text_.emplace(room_.session, request_, *plan_.text, room_.prefixes);
+  if (plan_.text) text_.emplace(room_.session, request_, *plan_.text, TextStores{room_.prefixes, room_.texts});
 }
 
 CacheSource* Task::source() const {

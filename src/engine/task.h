@@ -28,6 +28,7 @@ struct TaskRoom {
   Session::Impl& session;
   Sampler::Candidates candidates;
   Prefixes prefixes;
+  TextStore texts;
   double read_ms = 1;         ///< time spent on reading so far …
   double read_tokens = 1;     ///< … and tokens read in it
   network::Pass packed = {};  ///< keeps the memory for packed weights after its first use

@@ -13,10 +13,10 @@
 
 namespace winnow::engine {
 
-TextReading::TextReading(Session::Impl& session, const Request& request, const TextPlan& plan, Prefixes& prefixes)
-    : session_(session), text_(request.text()), plan_(plan), prefixes_(prefixes) {
+TextReading::TextReading(Session::Impl& session, const Request& request, const TextPlan& plan, TextStores stores)
+    : session_(session), text_(request.text()), plan_(plan), prefixes_(stores.prefixes), texts_(stores.texts) {
   for (const auto& part : plan.parts()) ends_.push_back(part.stage.end);
-  if (text_.cache_salt && !text_.prompt_logprobs && prefixes.has_room(stored_bytes()))
+  if (text_.cache_salt && !text_.prompt_logprobs && prefixes_.has_room(stored_bytes()))
     owner_ = owner_of(request.keep, text_.asked, *text_.cache_salt);
 }
 
@@ -78,15 +78,52 @@ void TextReading::begin_stage() {
     extension_.emplace(session_, cache_->impl(), stage_tokens());
     return;
   }
+  if (stage_ == 0 && is_known_text()) return begin_text();
   if (cache_) past_.emplace(cache_->impl(), static_cast<int>(part().stage.first));
   reading_.emplace(session_, *part().reading, ReadingInput{.text = stage_tokens(), .past = past_ ? &*past_ : nullptr});
+}
+
+namespace {
+
+bool has_experts(const model::Hparams& hparams) {
+  return std::ranges::any_of(hparams.kinds, [](const model::LayerSpec& kind) { return kind.n_expert > 0; });
+}
+
+}  // namespace
+
+/// Blocks are read by the same products in any text if chunks consist of whole blocks. How rows of experts are
+/// multiplied depends on how many of a pass have chosen them.
+bool TextReading::is_known_text() const {
+  return text_.cache_salt && !text_.prompt_logprobs && texts_.memory() > 0 &&
+         session_.options.chunk % TextBlock::kTokens == 0 && !has_experts(session_.hparams);
+}
+
+/// The last token passes, for its logits. ggml's kernels for few rows differ from those for many.
+int TextReading::most_known(bool is_packed) const {
+  const int tokens = part().stage.tokens();
+  return std::max(0, std::min(part().reading->first_seen(session_), tokens - (is_packed ? 1 : TextBlock::kTokens)));
+}
+
+void TextReading::begin_text() {
+  const auto& stage = part().stage;
+  const auto pass = session_.begin_pass(as_size(stage.tokens()), part().reading->bytes().all());
+  const bool is_packed = pass.room() != nullptr && pass.room()->set;
+  const auto type = part().reading->first().scratch_type();
+  known_.emplace(session_, texts_, fmt::format("{} {} {}", static_cast<int>(type), is_packed, *text_.cache_salt),
+                 stage_tokens(), most_known(is_packed), type);
+  found_ = as_size(known_->tokens());
+  const ReadingSizes sizes{.text = stage.tokens(), .known = known_->tokens(), .asked = static_cast<int>(stage.asked)};
+  reading_.emplace(session_, ReadingPlan(session_, sizes, std::span(&*stage.keep, 1)),
+                   ReadingInput{.text = stage_tokens(), .known = &*known_});
 }
 
 double TextReading::tokens_left() const {
   const std::size_t ended = has_begun_ ? stage_ : stored();
   const auto left = static_cast<double>(text_.tokens.size() - (ended > 0 ? ends_[ended - 1] : 0));
   if (extension_) return left - part().stage.tokens() + extension_->tokens_left();
-  return left - (reading_ ? reading_->done() * part().stage.tokens() : 0);
+  if (!reading_) return left;
+  const int known = known_ ? known_->tokens() : 0;
+  return left - known - reading_->done() * (part().stage.tokens() - known);
 }
 
 std::vector<const Cache*> TextReading::caches() const {
@@ -140,6 +177,7 @@ void TextReading::take_read() {
   Cache kept = std::move(reading_->take_caches(0).front());
   logits_ = reading_->logits(0);
   reading_.reset();
+  known_.reset();
   past_.reset();
   if (cache_) {
     cache_->impl().put_from(static_cast<int>(part().stage.first), std::move(kept.impl()));

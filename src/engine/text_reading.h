@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "engine/extension.h"
+#include "engine/known_text.h"
 #include "engine/prefixes.h"
 #include "engine/promise.h"
 #include "engine/prompt_reading.h"
@@ -17,13 +18,19 @@
 
 namespace winnow::engine {
 
+/// Stores of a scheduler, which outlive its readings.
+struct TextStores {
+  Prefixes& prefixes;  ///< compressed texts
+  TextStore& texts;    ///< keys and values of texts
+};
+
 /// Reads and compresses a text by quanta, stage after stage. The first stage is a prompt. Later ones are read like
 /// turns of a conversation, after the remaining entries of earlier ones. Stages that were read before are looked up, so
 /// that only the rest is read.
 class TextReading {
  public:
   /// All outlive it. REQUIRES: a request for a text.
-  TextReading(Session::Impl& session, const Request& request, const TextPlan& plan, Prefixes& prefixes);
+  TextReading(Session::Impl& session, const Request& request, const TextPlan& plan, TextStores stores);
 
   /// True if stages are looked up and stored.
   bool is_shared() const { return owner_.has_value(); }
@@ -32,6 +39,8 @@ class TextReading {
 
   /// Takes the stored stages. Throws MemoryError.
   void begin();
+  /// True if the text's keys and values are looked up and stored.
+  bool is_known_text() const;
   /// Number of tokens that were stored.
   std::size_t found() const { return found_; }
   /// True if all stages are read; before begin(), if all are stored.
@@ -64,6 +73,9 @@ class TextReading {
   std::size_t stages() const { return plan_.parts().size(); }
   std::span<const Token> stage_tokens() const;
   void begin_stage();
+  void begin_text();
+  /// Most tokens of the text that may be taken from the store.
+  int most_known(bool is_packed) const;
   void advance_reading();
   void append_tokens();
   /// Returns false when all tokens have been scored.
@@ -75,6 +87,7 @@ class TextReading {
   const RequestText& text_;
   const TextPlan& plan_;
   Prefixes& prefixes_;
+  TextStore& texts_;
   std::vector<std::size_t> ends_;  ///< [stage]
   struct Lookup {
     std::uint64_t generation;  ///< of `prefixes_`
@@ -87,6 +100,7 @@ class TextReading {
   std::size_t found_ = 0;
   std::size_t stage_ = 0;  ///< the current stage
   std::optional<Past> past_;
+  std::optional<KnownText> known_;
   std::optional<PromptReading> reading_;
   std::optional<Extension> extension_;  ///< set if the stage is only appended
   bool has_passed_ = false;             ///< the stage has passed through all layers

@@ -52,6 +52,8 @@ struct WINNOW_EXPORT QueryRowSet {
   bool operator==(const QueryRowSet&) const = default;
   /// True if row i of a prompt of n rows is observed.
   bool contains(int i, int n) const;
+  /// The first observed row of a prompt of n rows; n: there is none.
+  int first(int n) const;
 };
 
 /// A range of keys; by default all.

@@ -127,6 +127,8 @@ class WINNOW_EXPORT ObserverRequest {
   virtual std::vector<attention::ColumnRequest> columns() const { return {}; }
   /// Passages to replay for the observer; null: none. Attention is then recorded for the passages only.
   virtual const Replay* replay() const { return nullptr; }
+  /// The first row of a prompt that its observer has to see pass. Keys and values of the rows before may be known.
+  virtual int first_row(const LayerPrompt& /*prompt*/) const { return 0; }
   /// Draft tokens that passages of the replay repeat.
   virtual std::span<const Token> draft() const { return {}; }
 };

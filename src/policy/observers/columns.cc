@@ -26,6 +26,8 @@ class Columns : public ObserverOf<attention::ColumnStatistics> {
   }
   static std::vector<attention::ColumnRequest> columns(const Wanted& wanted) { return {wanted}; }
 
+  static int first_row(const Wanted& wanted, const LayerPrompt& prompt) { return wanted.rows.first(prompt.tokens); }
+
   std::vector<attention::ColumnStatistics*> columns() override { return {&statistics_}; }
   const attention::ColumnStatistics& result() const override { return statistics_; }
 

@@ -22,6 +22,8 @@ class Lengths : public ObserverOf<OutputLengths> {
                    2 * as_size(layer.shape.query_heads) * as_size(layer.prompt.tokens) * sizeof(float)};
   }
 
+  static int first_row(const Wanted& /*wanted*/, const LayerPrompt& prompt) { return prompt.tokens; }
+
   void end_layer(const EndedLayer& layer) override {
     lengths_ = {{heads_, tokens_}, {heads_, tokens_}};
     layer.projection.lengths(layer.number, layer.scratch, lengths_);

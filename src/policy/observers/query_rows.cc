@@ -25,6 +25,8 @@ class Rows : public ObserverOf<attention::QueryRows> {
             0};
   }
 
+  static int first_row(const Wanted& wanted, const LayerPrompt& prompt) { return wanted.first(prompt.tokens); }
+
   ObserverNeeds needs() const override { return {.queries = true}; }
   void begin_layer(const ObservedLayer& /*layer*/) override { rows_.begin_layer(); }
   void see_rows(const LayerRows& rows, Worker worker) override {

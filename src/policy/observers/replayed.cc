@@ -28,6 +28,8 @@ class Replayed : public ObserverOf<attention::ColumnStatistics> {
     return wanted.replay.passages.empty() ? std::vector<attention::ColumnRequest>() : std::vector{observed(wanted)};
   }
 
+  static int first_row(const Wanted& /*wanted*/, const LayerPrompt& prompt) { return prompt.tokens; }
+
   std::vector<attention::ColumnStatistics*> columns() override { return {&columns_}; }
   const attention::ColumnStatistics& result() const override { return columns_; }
 

@@ -35,6 +35,14 @@ class Request : public ObserverRequest {
     }
   }
 
+  int first_row(const LayerPrompt& prompt) const override {
+    if constexpr (requires { T::first_row(wanted_, prompt); }) {
+      return T::first_row(wanted_, prompt);
+    } else {
+      return 0;
+    }
+  }
+
  protected:
   const Wanted& wanted() const { return wanted_; }
 

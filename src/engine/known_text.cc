@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/known_text.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "base/as_size.h"
+#include "base/log.h"
+#include "winnow/error.h"
+
+namespace winnow::engine {
+
+KnownText::KnownText(Session::Impl& session, TextStore& store, std::string owner, std::span<const Token> text, int most,
+                     ElementType type)
+    : store_(store),
+      owner_(std::move(owner)),
+      chain_(store.find(owner_, text)),
+      known_(std::min(static_cast<int>(chain_.size()), most / TextBlock::kTokens)) {
+  constexpr auto kTokens = as_size(TextBlock::kTokens);
+  const std::size_t bytes = TextBlock::bytes(session.hparams, type) + kTokens * sizeof(Token);
+  for (std::size_t first = chain_.size() * kTokens; first + kTokens <= text.size(); first += kTokens) {
+    if (!store_.reserve(bytes)) break;
+    reserved_ += bytes;
+    try {
+      read_.push_back(
+          std::make_shared<TextBlock>(session.account, session.hparams, type, text.subspan(first, kTokens)));
+    } catch (const MemoryError& error) {
+      log().info("a text is stored up to token {}: {}", first, error.what());
+      break;
+    }
+  }
+}
+
+KnownText::~KnownText() { store_.release(reserved_); }
+
+void KnownText::put(int layer, cache::LayerScratch& to) const {
+  std::vector<std::int32_t> positions(as_size(tokens()));
+  std::iota(positions.begin(), positions.end(), 0);
+  to.extend(positions);
+  for (int i = 0; i < known_; ++i) chain_[as_size(i)]->put(layer, i * TextBlock::kTokens, to);
+}
+
+void KnownText::copy(int layer, const cache::LayerScratch& from) {
+  int first = static_cast<int>(chain_.size()) * TextBlock::kTokens;
+  for (const auto& block : read_) {
+    block->copy(layer, first, from);
+    first += TextBlock::kTokens;
+  }
+}
+
+void KnownText::store() {
+  store_.release(std::exchange(reserved_, 0));
+  for (auto& block : read_) chain_.push_back(std::move(block));
+  read_.clear();
+  store_.put(owner_, chain_);
+}
+
+}  // namespace winnow::engine

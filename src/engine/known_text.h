@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "cache/scratch.h"
+#include "engine/session_impl.h"
+#include "engine/text_store.h"
+
+namespace winnow::engine {
+
+/// The part of a text that a reading takes from a store, and the blocks that it leaves there.
+class KnownText {
+ public:
+  /// Takes blocks of the first `most` tokens at most. Session and store outlive it.
+  KnownText(Session::Impl& session, TextStore& store, std::string owner, std::span<const Token> text, int most,
+            ElementType type);
+  KnownText(const KnownText&) = delete;
+  KnownText& operator=(const KnownText&) = delete;
+  ~KnownText();
+
+  /// Tokens whose keys and values are known.
+  int tokens() const { return known_ * TextBlock::kTokens; }
+  /// Puts the rows of these into a scratch that has begun a layer and is empty.
+  void put(int layer, cache::LayerScratch& to) const;
+  /// Copies a layer's rows into the new blocks. REQUIRES: a scratch with the rows of the text.
+  void copy(int layer, const cache::LayerScratch& from);
+  /// Stores the new blocks, when all layers have been copied.
+  void store();
+
+ private:
+  TextStore& store_;
+  std::string owner_;
+  std::vector<TextBlockPtr> chain_;               ///< of the store, from the beginning of the text
+  int known_;                                     ///< blocks of it that are put into a scratch
+  std::vector<std::shared_ptr<TextBlock>> read_;  ///< new ones, after the chain
+  std::size_t reserved_ = 0;
+};
+
+}  // namespace winnow::engine

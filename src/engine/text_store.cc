@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/text_store.h"
+
+#include <algorithm>
+#include <ranges>
+
+#include "base/as_size.h"
+#include "engine/layers.h"
+
+namespace winnow::engine {
+
+namespace {
+
+std::size_t layer_bytes(const model::Hparams& hparams, ElementType type, int layer) {
+  const auto heads = kv_heads_of(hparams.layer(layer));
+  return 2 * as_size(TextBlock::kTokens) * as_size(heads.count) * cache::row_bytes(type, heads.dim);
+}
+
+}  // namespace
+
+TextBlock::TextBlock(MemoryAccount& account, const model::Hparams& hparams, ElementType type,
+                     std::span<const Token> tokens)
+    : tokens_(tokens.begin(), tokens.end()), rows_(account, bytes(hparams, type), "keys and values of a text") {
+  std::size_t place = 0;
+  for (int layer = 0; layer < hparams.n_kv_layer; ++layer) {
+    places_.push_back(place);
+    place += layer_bytes(hparams, type, layer);
+  }
+}
+
+std::size_t TextBlock::bytes(const model::Hparams& hparams, ElementType type) {
+  std::size_t out = 0;
+  for (int layer = 0; layer < hparams.n_kv_layer; ++layer) out += layer_bytes(hparams, type, layer);
+  return out;
+}
+
+void TextBlock::copy(int layer, int first, const cache::LayerScratch& from) {
+  from.copy_rows(first, kTokens, rows_.data() + places_[as_size(layer)]);
+}
+
+void TextBlock::put(int layer, int first, cache::LayerScratch& to) const {
+  to.put_rows(first, kTokens, rows_.data() + places_[as_size(layer)]);
+}
+
+std::vector<TextStore::Node*> TextStore::chain(std::string_view owner, std::span<const Token> text) const {
+  std::vector<Node*> out;
+  const auto of_owner = owners_.find(owner);
+  if (of_owner == owners_.end()) return out;
+  const Children* next = &of_owner->second;
+  for (constexpr auto kTokens = as_size(TextBlock::kTokens); text.size() >= kTokens; text = text.subspan(kTokens)) {
+    const auto found = next->find({text.begin(), text.begin() + TextBlock::kTokens});
+    if (found == next->end()) break;
+    out.push_back(found->second.get());
+    next = &found->second->next;
+  }
+  return out;
+}
+
+void TextStore::touch(std::span<Node* const> chain) {
+  for (Node* const node : chain | std::views::reverse) {
+    by_use_.erase({node->used, node});
+    node->used = ++uses_;
+    by_use_.emplace(node->used, node);
+  }
+}
+
+std::vector<TextBlockPtr> TextStore::find(std::string_view owner, std::span<const Token> text) {
+  const auto nodes = chain(owner, text);
+  touch(nodes);
+  std::vector<TextBlockPtr> out;
+  for (const Node* const node : nodes) out.push_back(node->block);
+  return out;
+}
+
+std::size_t TextStore::stored(std::string_view owner, std::span<const Token> text) const {
+  return chain(owner, text).size() * as_size(TextBlock::kTokens);
+}
+
+bool TextStore::drop_one() {
+  for (const auto& [used, node] : by_use_) {
+    if (!node->next.empty() || node->block.use_count() > 1) continue;
+    held_ -= node->block->bytes();
+    const auto tokens = node->block->tokens();
+    auto* const siblings = node->siblings;
+    const std::vector<Token> key(tokens.begin(), tokens.end());
+    by_use_.erase({used, node});
+    siblings->erase(key);
+    ++generation_;
+    return true;
+  }
+  return false;
+}
+
+bool TextStore::reserve(std::size_t bytes) {
+  if (bytes > memory_) return false;
+  while (held_ + reserved_ + bytes > memory_) {
+    if (!drop_one()) return false;
+  }
+  reserved_ += bytes;
+  return true;
+}
+
+void TextStore::put(std::string_view owner, std::span<const TextBlockPtr> chain) {
+  auto* next = &owners_.try_emplace(std::string(owner)).first->second;
+  std::vector<Node*> nodes;
+  for (const auto& block : chain) {
+    const auto tokens = block->tokens();
+    auto& node = (*next)[{tokens.begin(), tokens.end()}];
+    if (node == nullptr) {
+      node = std::make_unique<Node>(Node{block, next});
+      held_ += block->bytes();
+      by_use_.emplace(0, node.get());
+      ++generation_;
+    }
+    nodes.push_back(node.get());
+    next = &node->next;
+  }
+  touch(nodes);
+}
+
+}  // namespace winnow::engine

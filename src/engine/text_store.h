@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/memory.h"
+#include "cache/scratch.h"
+#include "model/hparams.h"
+#include "winnow/model.h"
+
+/// Texts that were read: the full keys and values of their tokens. A text that goes on is read from there, and whatever
+/// method then chooses from it sees what it would have seen in one reading.
+namespace winnow::engine {
+
+/// Keys and values of kTokens consecutive tokens in all layers that store them, in the type of a scratch. They depend
+/// on all tokens before.
+class TextBlock {
+ public:
+  /// Rows of a product that are computed together (network::Linear): a block is read by the same products whatever text
+  /// it is part of.
+  static constexpr int kTokens = 64;
+
+  /// Throws MemoryError. REQUIRES: kTokens tokens.
+  TextBlock(MemoryAccount& account, const model::Hparams& hparams, ElementType type, std::span<const Token> tokens);
+  static std::size_t bytes(const model::Hparams& hparams, ElementType type);
+
+  std::span<const Token> tokens() const { return tokens_; }
+  std::size_t bytes() const { return rows_.size() + tokens_.size() * sizeof(Token); }
+  /// Copies a layer's rows from `first` on, out of a scratch or back into it.
+  void copy(int layer, int first, const cache::LayerScratch& from);
+  void put(int layer, int first, cache::LayerScratch& to) const;
+
+ private:
+  std::vector<Token> tokens_;
+  std::vector<std::size_t> places_;  ///< [layer that stores]
+  Buffer rows_;
+};
+
+using TextBlockPtr = std::shared_ptr<const TextBlock>;
+
+/// Chains of blocks by owner: texts with the same beginning share its blocks. The least recently used ones are dropped
+/// when there is no room, from the ends of chains.
+class TextStore {
+ public:
+  explicit TextStore(std::size_t memory) : memory_(memory) {}
+
+  std::size_t memory() const { return memory_; }
+  /// The longest stored chain that the text begins with; its blocks count as used.
+  std::vector<TextBlockPtr> find(std::string_view owner, std::span<const Token> text);
+  /// Number of tokens of that chain.
+  std::size_t stored(std::string_view owner, std::span<const Token> text) const;
+  /// Reserves bytes for new blocks; false if blocks in use leave no room for them.
+  bool reserve(std::size_t bytes);
+  void release(std::size_t bytes) { reserved_ -= bytes; }
+  /// Stores the blocks of a text from its beginning. Blocks that are there already stay.
+  void put(std::string_view owner, std::span<const TextBlockPtr> chain);
+
+  /// Changes whenever the set of blocks changes.
+  std::uint64_t generation() const { return generation_; }
+  int blocks() const { return static_cast<int>(by_use_.size()); }
+  std::size_t held() const { return held_; }
+
+ private:
+  struct Node;
+  using Children = std::map<std::vector<Token>, std::unique_ptr<Node>>;
+  struct Node {
+    TextBlockPtr block;
+    Children* siblings = nullptr;  ///< that it is one of
+    Children next = {};
+    std::uint64_t used = 0;
+  };
+
+  /// Nodes of the longest chain.
+  std::vector<Node*> chain(std::string_view owner, std::span<const Token> text) const;
+  /// A block counts as used later than those after it, so that these are dropped before it.
+  void touch(std::span<Node* const> chain);
+  /// Drops a block that no text goes on after and nobody reads; false: there is none.
+  bool drop_one();
+
+  std::size_t memory_;
+  std::size_t held_ = 0;
+  std::size_t reserved_ = 0;
+  std::uint64_t uses_ = 0;
+  std::uint64_t generation_ = 0;
+  std::map<std::string, Children, std::less<>> owners_;
+  std::set<std::pair<std::uint64_t, Node*>> by_use_;
+};
+
+}  // namespace winnow::engine
