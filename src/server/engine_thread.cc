@@ -39,11 +39,11 @@ void check_memory(const Scheduler& scheduler, const SchedulerOptions& options) {
   smallest.generate.max_tokens = 1;
   const auto least = scheduler.bytes_of(smallest);
   if (least <= options.memory) return;
-  const std::size_t kept = options.prefix_memory + options.text_memory;
   throw UsageError(
       fmt::format("--memory {} is too little: one token with an answer of one takes {} of it, and {} are set "
                   "aside for kept texts (--prefix-memory)",
-                  format_bytes(options.memory + kept), format_at_least(least), format_bytes(kept)));
+                  format_bytes(options.memory + options.prefix_memory), format_at_least(least),
+                  format_bytes(options.prefix_memory)));
 }
 
 /// Average time of a request, for the waiting time that refused clients are told.

@@ -36,13 +36,11 @@ void choose_memory(ServeOptions& options) {
   auto& scheduler = options.server.engine.scheduler;
   if (scheduler.memory == std::numeric_limits<std::size_t>::max()) scheduler.memory = available_memory() / 5 * 4;
   options.server.engine.request_memory = std::max(scheduler.memory / 10, kLeastForRequests);
-  const std::size_t kept = options.prefix_memory.value_or(scheduler.memory / 10);
-  if (kept >= scheduler.memory)
-    throw UsageError(fmt::format("--prefix-memory {} leaves nothing of --memory {} for requests", format_bytes(kept),
-                                 format_bytes(scheduler.memory)));
-  scheduler.memory -= kept;
-  scheduler.prefix_memory = kept / 4;  // compressed texts are small
-  scheduler.text_memory = kept - scheduler.prefix_memory;
+  scheduler.prefix_memory = options.prefix_memory.value_or(scheduler.memory / 10);
+  if (scheduler.prefix_memory >= scheduler.memory)
+    throw UsageError(fmt::format("--prefix-memory {} leaves nothing of --memory {} for requests",
+                                 format_bytes(scheduler.prefix_memory), format_bytes(scheduler.memory)));
+  scheduler.memory -= scheduler.prefix_memory;
 }
 
 void warn_of_context(const ServeOptions& options, int context) {
