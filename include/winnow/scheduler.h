@@ -68,9 +68,9 @@ struct RequestText {
   /// attention, as during any prefill. Such a text is never taken from the prefix store.
   std::optional<int> prompt_logprobs = {};
   /// If set, what is read of the text is stored for later requests with the same salt whose texts begin alike: its keys
-  /// and values in blocks, and, for requests with the same options, the caches after the last stage and after the first,
-  /// second, fourth, eighth and so on; requests wait for one that is reading their stages. Answers do not depend on
-  /// whether a text was found or read.
+  /// and values in blocks, and, for requests with the same options, the caches after the last stage and after the
+  /// first, second, fourth, eighth and so on; requests wait for one that is reading their stages. Answers do not depend
+  /// on whether a text was found or read.
   std::optional<std::string> cache_salt = {};
 };
 
