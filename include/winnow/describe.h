@@ -23,13 +23,13 @@ struct ModelDescription {
   ModelInfo info;
   int parts = 1;                      ///< number of files of the model
   std::size_t file_bytes = 0;         ///< of all parts; of the first one if winnow does not run the model
-  std::vector<TypeShare> file_types;  ///< of the same tensors, most bytes first
+  std::vector<TypeShare> file_types;  ///< tensor bytes by type, of the same files, most first
   int window = 0;                     ///< the largest window of a layer, in tokens; 0: no layer has one
   std::string refusal;  ///< message of the error that Model::load() throws, with the key or tensor; empty: winnow runs
                         ///< the file
 };
 
-/// Reads no weights. Throws ModelError if the path is no GGUF file, or one too damaged to describe.
+/// Reads no weights. Throws ModelError if the path is not a GGUF file or the file is too damaged to describe.
 WINNOW_EXPORT ModelDescription describe_model(const std::string& path);
 
 }  // namespace winnow

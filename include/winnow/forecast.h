@@ -19,7 +19,7 @@ struct Forecast {
   int measured_tokens = 0;     ///< first tokens of the text that were read to measure the time
   double measured_ms = 0;
 
-  /// A lower bound: attention to many tokens and observers take longer.
+  /// A lower bound: leaves out that attention to longer texts and observers take more time.
   double read_ms() const { return measured_ms * static_cast<double>(rows) / measured_tokens; }
 };
 

@@ -49,7 +49,7 @@ struct WINNOW_EXPORT ModelInfo {
   /// The largest window of a layer; 0: no layer has one.
   int window() const;
   int window_layers() const;
-  /// Bytes of the f16 full cache after so many tokens; layers with windows hold at most their window.
+  /// Bytes of the f16 full cache after `tokens` tokens; layers with windows hold at most their window.
   std::size_t full_cache_bytes(int tokens) const;
 };
 

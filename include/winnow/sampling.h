@@ -12,7 +12,7 @@ namespace winnow {
 class Model;
 struct SamplingOptions;
 
-/// Sampling options that the user has set. Absent ones are decided elsewhere.
+/// Sampling options that the user has set; nullopt: not set.
 struct WINNOW_EXPORT SamplingChoice {
   std::optional<float> temperature = {};
   std::optional<int> top_k = {};
@@ -21,15 +21,15 @@ struct WINNOW_EXPORT SamplingChoice {
   std::optional<float> repeat_penalty = {};
   std::optional<std::uint32_t> seed = {};
 
-  /// `options` with the set ones replaced.
+  /// Returns `options`, overridden by the options set here.
   SamplingOptions over(SamplingOptions options) const;
 };
 
 /// Defaults of llama.cpp's server.
 WINNOW_EXPORT SamplingOptions usual_sampling();
 
-/// Defaults of a model: `general.sampling.*` of its file, otherwise usual_sampling(). Warns of invalid values in the
-/// file and ignores them.
+/// Defaults of a model: `general.sampling.*` of its file, otherwise usual_sampling(). Ignores invalid values in the
+/// file, with a warning.
 WINNOW_EXPORT SamplingOptions default_sampling(const Model& model);
 
 }  // namespace winnow

@@ -20,7 +20,7 @@ struct SavedInfo {
   std::string model_arch;
   std::uint64_t model_hash = 0;
   int n_layer = 0;
-  int n_head_kv = 0;  ///< of the first layer, like the next; `layers` has all
+  int n_head_kv = 0;  ///< of the first layer, as is head_dim; see `layers`
   int head_dim = 0;
   std::vector<LayerInfo> layers = {};  ///< [n_layer]
   int tokens_seen = 0;
@@ -32,8 +32,8 @@ struct SavedInfo {
   std::string damage;     ///< the first checksum that fails; empty: none. Entries are then counted over intact layers.
 };
 
-/// Describes a file of Session::save() without a model, and verifies all checksums. Throws InputError if the path is no
-/// saved cache of this version, is truncated, or its description is damaged. Thread-safe.
+/// Describes a file of Session::save() without a model, and verifies all checksums. Throws InputError if the file is
+/// not a saved cache of this version, is truncated, or has a damaged description. Thread-safe.
 WINNOW_EXPORT SavedInfo describe_saved(const std::string& path);
 
 /// True if a file begins like a saved cache. Does not throw: false for unreadable files.

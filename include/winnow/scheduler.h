@@ -64,13 +64,13 @@ struct RequestText {
   /// first as a prompt, the others as by Session::extend() and Session::compress(), with at least the method's least
   /// budget. Thus a conversation that continues has the stages that it had before. Empty: the text is one prompt.
   std::vector<std::size_t> stages = {};
-  /// If set, log probabilities of the tokens are computed, with so many alternatives each. They come from full
+  /// If set, log probabilities of the tokens are computed, with this number of alternatives each. They come from full
   /// attention, as during any prefill. Such a text is never taken from the prefix store.
   std::optional<int> prompt_logprobs = {};
-  /// If set, what is read of the text is stored for later requests with the same salt whose texts begin alike: its keys
-  /// and values in blocks, and, for requests with the same options, the caches after the last stage and after the
-  /// first, second, fourth, eighth and so on; requests wait for one that is reading their stages. Answers do not depend
-  /// on whether a text was found or read.
+  /// If set, the text is stored for later requests with the same salt and the same beginning: keys and values in
+  /// blocks, and, for requests with the same options, the caches after the last stage and after stages 1, 2, 4, 8 and
+  /// so on. A request waits while another one reads the same stages. Answers do not depend on whether a text was found
+  /// or read.
   std::optional<std::string> cache_salt = {};
 };
 
@@ -111,8 +111,8 @@ struct WINNOW_EXPORT SchedulerOptions {
   std::size_t memory = std::numeric_limits<std::size_t>::max();
   /// Additional bytes for texts that are stored for later requests.
   std::size_t prefix_memory = 0;
-  /// Additional bytes for full keys and values of texts. A later request whose text begins alike reads only the rest,
-  /// whatever its method; its answer is that of reading all.
+  /// Additional bytes for full keys and values of texts. A later request with the same beginning reads only the rest,
+  /// with any method; its answer is the same.
   std::size_t text_memory = 0;
 
   /// Throws UsageError for a value out of range.

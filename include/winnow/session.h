@@ -155,8 +155,8 @@ class WINNOW_EXPORT Session {
   /// Compresses the last tokens of a sequence (a question and its answer) as a prompt of their own, with the sequence's
   /// budget, or the method's least one: they are read again layer by layer after the earlier entries, which do not
   /// change. Does nothing if the tokens fit into the budget, or if the method evicts never or at every step. If it
-  /// throws, the sequence is unchanged. Throws UsageError if the sequence has not seen so many tokens, and for a model
-  /// with windows if these no longer reach back beyond the tokens.
+  /// throws, the sequence is unchanged. Throws UsageError if the sequence has seen fewer tokens, and for a model with
+  /// windows if these no longer reach back beyond the tokens.
   void compress(Cache& cache, std::span<const Token> tokens);
   /// The same, also for models with windows: `begin` is a mark from before these tokens.
   void compress(Cache& cache, std::span<const Token> tokens, const CacheMark& begin);
@@ -173,11 +173,11 @@ class WINNOW_EXPORT Session {
   void save(const std::string& path, const Cache& cache, std::span<const float> logits,
             const Transcript& transcript) const;
 
-  /// Reads a file of save(). Throws InputError for a missing file, one that is no saved cache, has another version, is
-  /// truncated or damaged, or was made with another model or other RoPE options; MemoryError.
+  /// Reads a file of save(). Throws InputError for a missing file, one that is not a saved cache, has another version,
+  /// is truncated or damaged, or was made with another model or other RoPE options; MemoryError.
   Restored load(const std::string& path);
 
-  /// Lower bound of the peak bytes of prefill() for so many tokens; prefill() checks the same sum before it begins.
+  /// Lower bound of the peak bytes of prefill() for `tokens` tokens; prefill() checks the same sum before it begins.
   std::size_t prefill_bytes(int tokens, std::span<const CacheOptions> caches) const;
 
   /// Tokens that have passed through all layers, counted once per pass: in prompts, replays and decode steps.

@@ -72,8 +72,8 @@ class WINNOW_EXPORT Budget {
   Unit unit() const { return unit_; }
   double amount() const { return amount_; }
 
-  /// Entries per KV head after `tokens` tokens, rounded down, if an entry in each KV head of each layer takes
-  /// `entry_bytes` altogether. A budget in bytes is first reduced by `besides`.
+  /// Entries per KV head after `tokens` tokens, rounded down. `entry_bytes`: bytes of one entry in every KV head of
+  /// every layer. `besides`: bytes to subtract from a budget in bytes first.
   int entries(int tokens, std::size_t entry_bytes, std::size_t besides = 0) const;
 
   bool operator==(const Budget&) const = default;

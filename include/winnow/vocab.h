@@ -50,7 +50,7 @@ class WINNOW_EXPORT Vocab {
   virtual Token end_of_text() const = 0;
   virtual InfillTokens infill_tokens() const = 0;
 
-  /// Lower bound of the number of tokens of a text of so many bytes.
+  /// Lower bound of the number of tokens of a text of `bytes` bytes.
   virtual std::size_t least_tokens(std::size_t bytes) const = 0;
 
   /// Source or name of the file's chat template; empty: it has none.

@@ -18,7 +18,7 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-/// Collects failed measurements, which are an error of the whole call.
+/// Collects the messages of failed measurements. A single one makes the whole call fail.
 struct Failed {
   std::vector<std::string> sentences;
 
@@ -43,7 +43,8 @@ eval::TaskOptions task_options(const std::string& data, int limit, const std::ve
   return out;
 }
 
-/// Measures the records of the evaluation that are missing in `output`. Returns lines of JSON.
+/// Measures the records of the evaluation that are missing in the folder `output`. Returns all records there, as lines
+/// of JSON.
 std::vector<std::string> evaluate(const std::shared_ptr<SessionState>& self, const Words& tasks, const Words& kv,
                                   const Words& budgets, const Words& kv_types, const Words& protocols,
                                   const std::string& output, const std::string& data, int limit,

@@ -17,7 +17,7 @@ class TileAttention {
  public:
   /// Adds to `statistics`, which must outlive this object.
   TileAttention(ColumnStatistics& statistics, const Tiles& tiles, int head_dim);
-  /// Bytes for a prompt of so many tokens in a layer of this shape.
+  /// Bytes for a prompt of `tokens` tokens in a layer of this shape.
   static std::size_t bytes(const Shape& shape, const Tiles& tiles, int tokens);
 
   /// Adds rows [first, first + rows) of the scratch, with queries [rows][H_q][d]. Rows arrive in order, from row 0 on.

@@ -23,7 +23,7 @@ class LineFile {
   void lock(const std::string& name) const;
   /// Returns when the lines are on disk. Throws InputError (a full or broken disk); the file is then unchanged.
   void append(std::string_view lines) const;
-  /// Truncates the file to so many bytes.
+  /// Truncates the file to `bytes` bytes.
   void cut_to(std::size_t bytes) const;
   /// Removes the file if this object has created it and it is empty. REQUIRES: it is locked.
   void remove_if_empty() const;

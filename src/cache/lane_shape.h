@@ -40,7 +40,7 @@ std::size_t entry_bytes(const LaneShape& shape);
 
 /// Bytes of a method's summary of one block in one head.
 std::size_t summary_bytes(const LaneShape& shape);
-/// Blocks with summaries in a lane with so many entries, including one that begins with the next entry.
+/// Number of blocks with summaries in a lane of `entries` entries, including a block that begins with the next entry.
 int summary_blocks(const LaneShape& shape, int entries);
 
 }  // namespace winnow::cache

@@ -21,7 +21,7 @@ class PastRows {
   /// `type` is f16, bf16 or f32.
   PastRows(MemoryAccount& account, ElementType type) : account_(account), type_(type) {}
 
-  /// Discards all rows, and makes room for so many entries of each head, [H_kv]. Throws MemoryError.
+  /// Discards all rows, and makes room for `entries` of each head, [H_kv]. Throws MemoryError.
   void begin_layer(int head_dim, std::span<const int> entries);
   /// Appends a run of a lane to its head's rows.
   void add(int head, const LaneRun& run, const Rope& rope);
@@ -31,7 +31,7 @@ class PastRows {
   Rows keys(int head) const { return rows(keys_, head); }
   Rows values(int head) const { return rows(values_, head); }
 
-  /// Bytes of so many rows, summed over heads.
+  /// Bytes of `rows` rows, the sum over heads.
   static std::size_t bytes(ElementType type, int head_dim, std::size_t rows) {
     return 2 * rows * row_bytes(type, head_dim);
   }

@@ -36,7 +36,7 @@ class LayerScratch {
   /// Stores keys and values [H_kv][d] f32 of one token in row `row` of every head. Threads may store different rows.
   void store(int row, const float* keys, const float* values);
 
-  /// Bytes of keys and values of so many rows in all heads.
+  /// Bytes of keys and values of `count` rows in all heads.
   std::size_t bytes_of_rows(int count) const;
   /// Copies rows [first, first + count) out of the scratch, or back into it.
   void copy_rows(int first, int count, std::byte* to) const;

@@ -25,9 +25,9 @@ class Summaries {
   /// A deep copy.
   Summaries clone(MemoryAccount& account) const;
 
-  /// Replaces all summaries by zeros for so many blocks of each head, [H_kv]. Throws MemoryError.
+  /// Replaces all summaries by zeros for `blocks` blocks of each head, [H_kv]. Throws MemoryError.
   void allocate(std::span<const int> blocks);
-  /// Ensures that there are summaries of so many blocks of each head, [H_kv]; new ones are zeros. Throws MemoryError.
+  /// Grows to at least `blocks` blocks of each head, [H_kv]; new summaries are zeros. Throws MemoryError.
   void reserve(std::span<const int> blocks);
   /// Encodes a block's summary, [LaneShape::summary_size].
   void set(int head, int block, std::span<const float> values);

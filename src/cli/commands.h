@@ -36,7 +36,7 @@ enum class OnInterrupt : std::uint8_t {
 /// Sets the effect of the next Ctrl-C and forgets earlier ones. Initially stops_then_ends.
 void on_interrupt(OnInterrupt action);
 
-/// Gives SIGTERM the effect of Ctrl-C: mpirun sends it to its processes when Ctrl-C ends them.
+/// Gives SIGTERM the effect of Ctrl-C: after Ctrl-C, mpirun sends SIGTERM to its processes.
 void interrupt_on_sigterm();
 
 /// True if Ctrl-C has been pressed since on_interrupt().

@@ -106,7 +106,7 @@ struct ScaledRows {
   }
 };
 
-/// Bits of W / 8 octets, in so many words each.
+/// Bits of `Octets` octets, Words32 words each.
 template <int Octets, int Words32>
 struct OctetBits {
   std::uint32_t w[Octets * Words32];

@@ -81,14 +81,15 @@ std::size_t Asking::scratch_bytes(const Session::Impl& session) const {
   return cache::LayerScratch::bytes(type, engine::kv_heads_of(session.hparams), tokens());
 }
 
-/// Bytes of a prefill, and of the documents' loaded rows besides the kept ones.
+/// Peak bytes: a prefill of all tokens, the scratch of the documents' rows, a chunk's hidden states, and the block for
+/// the question's entries.
 std::size_t Asking::bytes(const Session::Impl& session) const {
   return engine::ReadingPlan(session, tokens(), cache_).bytes().all() + scratch_bytes(session) +
          engine::hidden_bytes(session.hparams, as_size(session.options.chunk)) + cache_bytes(session) -
          engine::cache_bytes(cache_, session.hparams, tokens());
 }
 
-/// The question's entries come after the documents', in blocks.
+/// Includes a block for the question's entries, which are appended to the documents' lanes.
 std::size_t Asking::cache_bytes(const Session::Impl& session) const {
   return engine::cache_bytes(cache_, session.hparams, tokens()) +
          as_size(cache::LaneStorage::kTailBlock) * engine::entry_bytes(cache_, session.hparams);

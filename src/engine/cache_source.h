@@ -10,8 +10,8 @@
 
 namespace winnow::engine {
 
-/// Makes the cache of a request that has no text. It works by quanta, so that other requests go on in between. It may
-/// throw the errors of a prefill, which end the request.
+/// Makes the cache of a request that has no text. It works by quanta, so that other requests make progress in between.
+/// It may throw the errors of a prefill, which end the request.
 class CacheSource {
  public:
   CacheSource() = default;

@@ -30,8 +30,7 @@ class PooledRows {
 };
 
 /// Computes embeddings of texts as a request of the scheduler. Each text is read by itself, and its last hidden states,
-/// after the final norm, are pooled into one vector. The request ends with a small cache of the last text, which nobody
-/// reads.
+/// after the final norm, are pooled into one vector. The request ends with a small, unused cache of the last text.
 class EmbeddingSource : public CacheSource {
  public:
   using Told = std::function<void(std::vector<float>)>;
@@ -49,7 +48,7 @@ class EmbeddingSource : public CacheSource {
   Cache take_cache() override { return std::move(*cache_); }
   std::vector<float> take_logits() override { return {}; }
 
-  /// Options of the cache that the request ends with, as small as possible: nobody reads it.
+  /// Options of the unused cache that the request ends with, the smallest possible.
   static CacheOptions keep();
 
  private:

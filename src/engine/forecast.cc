@@ -97,8 +97,8 @@ void reserve_questions(Session::Impl& session, const CacheOptions& keep,
   }
 }
 
-/// Peak of the session's bytes: those held throughout, with the work space that stays after reading, and temporary
-/// ones.
+/// Peak bytes of the session: those held throughout, the work space that stays after reading, and the larger of two
+/// temporary parts.
 std::size_t peak(const Session::Impl& session, const engine::ReadingBytes& reading, std::size_t packed,
                  std::size_t asking) {
   return session.account.held() + reading.work + std::max(reading.rest + packed, asking);

@@ -139,7 +139,7 @@ GrammarBuilder::Part GrammarBuilder::repeated(const Part& part, int least, std::
   return {begin, end};
 }
 
-/// Makes the part a rule, so that it exists once whatever the numbers are.
+/// Makes the part a rule, so that the grammar contains it once, however often it repeats.
 GrammarBuilder::Part GrammarBuilder::counted(const Part& part, int least, std::optional<int> most) {
   const auto rule = add_rule();
   define(rule, part);

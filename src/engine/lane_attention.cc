@@ -68,9 +68,9 @@ void LaneAttention::begin(const Tensors& tensors) {
   to_step_.reset(static_cast<int>(stepping_.size()));
 }
 
-/// Runs the step parts of the previous layer beside this layer's attention: nothing needs their results before the next
-/// step. Attention consists of many small tasks, which balance the few heads: on two threads the step parts of three
-/// heads would otherwise take as long as those of four.
+/// Runs the step parts of the previous layer along with this layer's attention: nothing needs their results before the
+/// next step. Attention consists of many small tasks, which balance the few heads: on two threads the step parts of
+/// three heads would otherwise take as long as those of four.
 void LaneAttention::attend(const Tensors& tensors, Worker worker) {
   if (tensors.layer > 0) {
     for (int i = to_step_.take(); i >= 0; i = to_step_.take()) step(tensors.layer - 1, stepping_[i]);
@@ -78,7 +78,7 @@ void LaneAttention::attend(const Tensors& tensors, Worker worker) {
   attention_.run(worker);
 }
 
-/// After the last layer, no attention follows beside which its step parts could run.
+/// Runs the step parts of the last layer, which no attention follows.
 void LaneAttention::finish(const Tensors& tensors, Worker worker) {
   if (tensors.layer + 1 < hparams_.n_layer) return;
   for (std::size_t i = as_size(worker.index); i < stepping_.size(); i += as_size(worker.count))
@@ -176,7 +176,7 @@ float* LaneAttention::probabilities_of(const RowProbabilities& placed, int place
   return probabilities_ + placed.first + at + static_cast<std::ptrdiff_t>(kv_head) * group * placed.stride;
 }
 
-/// Sums of entries that were not read are meaningless, and nobody reads them.
+/// Sums of entries that were not read are meaningless and unused.
 void LaneAttention::add_probabilities(int reader, const Stepping& stepping) const {
   const RowProbabilities& placed = placed_[stepping.row];
   const auto& spec = spec_of(reader);

@@ -212,7 +212,7 @@ std::size_t besides_entries(const CacheOptions& options, const model::Hparams& h
   return window_bytes(options, hparams, tokens) + summary_bytes(options, hparams, 1);
 }
 
-/// Checks that a budget in bytes is enough for the method, beside the windows. The method itself counts entries.
+/// Checks that a budget in bytes is enough for the windows and the method. The method itself counts entries.
 void check_bytes(const CacheOptions& options, const model::Hparams& hparams, int tokens) {
   const auto& method = options.spec.method();
   if (!method.needs_budget() || options.budget->unit() != Budget::Unit::bytes) return;

@@ -74,7 +74,7 @@ class PrefillPlan {
   int text() const { return text_; }
   /// First tokens of the text that do not pass: their keys and values are known.
   int known() const { return known_; }
-  /// The first row of the prompts that an observer has to see pass.
+  /// First row of the prompts that an observer must see.
   int first_seen(const model::Hparams& hparams) const;
   const PastSize& past() const { return past_; }
   std::span<const Branch> branches() const { return branches_; }

@@ -47,7 +47,7 @@ class ReadingPlan {
   PrefillPlan second(const Session::Impl& session, const Drafts& drafts) const;
   std::span<const Again> again() const { return again_; }
 
-  /// The first row of the prompts that an observer has to see pass, in any pass.
+  /// First row of the prompts that an observer must see, in any pass.
   int first_seen(const Session::Impl& session) const;
   /// The most bytes in use at a time.
   const ReadingBytes& bytes() const { return bytes_; }

@@ -62,8 +62,8 @@ class Task {
   RequestState state() const;
   /// Number of tokens left to read; a token that has passed half of the layers counts as half.
   double tokens_to_read() const;
-  /// Time at which it would have been read if it were alone. Prompts are read in this order: short ones before long
-  /// ones, but none waits for a prompt that came long after it.
+  /// Time at which the prompt would have been read without other requests. Prompts are read in this order: short before
+  /// long ones, but none waits for a prompt that arrived much later.
   Clock::time_point due() const;
   const std::string& key() const { return request_.key; }
   int priority() const { return request_.priority; }

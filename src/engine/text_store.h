@@ -17,16 +17,15 @@
 #include "model/hparams.h"
 #include "winnow/model.h"
 
-/// Texts that were read: the full keys and values of their tokens. A text that goes on is read from there, and whatever
-/// method then chooses from it sees what it would have seen in one reading.
+/// Full keys and values of texts that were read. A longer text with the same beginning is read from there on, and its
+/// method sees the same as if all of it were read.
 namespace winnow::engine {
 
 /// Keys and values of kTokens consecutive tokens in all layers that store them, in the type of a scratch. They depend
 /// on all tokens before.
 class TextBlock {
  public:
-  /// Rows of a product that are computed together (network::Linear): a block is read by the same products whatever text
-  /// it is part of.
+  /// Rows that products compute together (network::Linear), so that a block is computed alike in every text.
   static constexpr int kTokens = 64;
 
   /// Throws MemoryError. REQUIRES: kTokens tokens.
@@ -83,7 +82,7 @@ class TextStore {
   std::vector<Node*> chain(std::string_view owner, std::span<const Token> text) const;
   /// A block counts as used later than those after it, so that these are dropped before it.
   void touch(std::span<Node* const> chain);
-  /// Drops a block that no text goes on after and nobody reads; false: there is none.
+  /// Drops the least recently used leaf that nothing else holds. Returns false if there is none.
   bool drop_one();
 
   std::size_t memory_;

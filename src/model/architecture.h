@@ -90,11 +90,11 @@ struct Architecture {
       own_base,     ///< rope.freq_base_swa (10000), without scaling
       windows_only  ///< layers without a window rotate nothing; these have base and scaling
     };
-    int every = 0;  ///< of so many layers all but the last have one, unless the file says otherwise; 0: no windows
+    int every = 0;           ///< default period, whose last layer has no window; 0: no windows
     bool listed = false;     ///< the file must say for each layer whether it has one
     bool required = false;   ///< the key is required
     int otherwise = 0;       ///< default of the key; 0: no windows
-    int only_layers = 0;     ///< only networks of so many layers have windows; 0: all
+    int only_layers = 0;     ///< only networks with this number of layers have windows; 0: all
     bool own_heads = false;  ///< head sizes from key_length_swa, value_length_swa and rope.dimension_count_swa
     Rotation rotation = Rotation::as_global;
 
@@ -116,7 +116,7 @@ struct Architecture {
   std::string_view ffn_norm = "ffn_norm";
   std::string_view ffn_post_norm = {};
   QkNorm qk_norm = QkNorm::none;
-  int qk_norm_from = 0;           ///< only networks of at least so many layers have qk_norm
+  int qk_norm_from = 0;           ///< only networks with at least this many layers have qk_norm
   bool qk_norm_optional = false;  ///< only files with its tensors have qk_norm
   FeedForward feed_forward = FeedForward::after_attention;
   Activation activation = Activation::silu_gate;
@@ -137,7 +137,7 @@ struct Architecture {
   bool unscaled_attention = false;  ///< q·k is not divided by sqrt(d)
   bool value_norm = false;          ///< each head's values are normalised, without weights
   bool keys_as_values = false;      ///< a layer without attn_v uses its keys before their norm as values
-  bool shared_keys = false;         ///< attention.shared_kv_layers: so many last layers share earlier keys and values
+  bool shared_keys = false;         ///< the last attention.shared_kv_layers layers share earlier keys and values
   bool layer_embeddings = false;    ///< the key embedding_length_per_layer_input: layers may have token embeddings of
                                     ///< their own
   bool layer_scales = false;        ///< layer_output_scale may multiply a layer's output
@@ -148,7 +148,7 @@ struct Architecture {
   Cap final_cap = {};          ///< final_logit_softcapping, of output logits
   bool sinks = false;          ///< attn_sinks: a learnt sink logit per query head
   bool temperature = false;    ///< attention.temperature_scale may scale queries by their positions
-  int width_scale_layers = 0;  ///< networks of so many layers scale q·k by 1 / sqrt(n_embd / heads)
+  int width_scale_layers = 0;  ///< networks with this many layers scale q·k by 1 / sqrt(n_embd / heads)
 };
 
 /// Throws ModelError that names `path` and lists the supported architectures.

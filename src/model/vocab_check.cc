@@ -128,7 +128,7 @@ void VocabularyKeys::check(const std::string& path) const {
   const Value* const merges = find("tokenizer.ggml.merges");
   if (kind != "llama" && merges == nullptr)
     throw ModelError(fmt::format("{}: the vocabulary has no merges (tokenizer.ggml.merges)", path));
-  // With this tokenizer every text begins with BOS, whatever add_bos_token says, and there is no default id.
+  // With this tokenizer every text begins with BOS, regardless of add_bos_token, and there is no default id.
   if (kind == "gemma4" && find("tokenizer.ggml.bos_token_id") == nullptr)
     throw ModelError(fmt::format("{}: key tokenizer.ggml.bos_token_id is missing, which a text begins with", path));
   if (merges != nullptr) check_merges(*merges, path);

@@ -25,7 +25,7 @@ void round_row(const float* from, std::ptrdiff_t n, std::ptrdiff_t padded, std::
 /// Packs some inputs, a multiple of 32, of 64 neighbouring outputs. Their rounded rows are `stride` apart.
 void pack_rows(const std::uint16_t* rows, std::ptrdiff_t stride, std::ptrdiff_t inputs, std::uint16_t* packed);
 
-/// Bytes of work space for packing rows of weights with so many threads.
+/// Bytes of work space for packing rows of weights with `threads` threads.
 std::size_t packing_bytes(int threads);
 
 }  // namespace winnow::network

@@ -142,7 +142,7 @@ struct Executor::Impl {
     Buffer embedded;  ///< [rows][n_embd]
     Buffer own;       ///< [end - first][rows][n_embd_layer]
   };
-  /// Allocates memory for so many rows and layers unless there is enough.
+  /// Allocates memory for `rows` rows and `layers` layers unless there is enough.
   void make_room(LayerEmbeddings& of, int rows, int layers) {
     const auto& h = weights.hparams();
     if (h.n_embd_layer == 0) return;
@@ -204,7 +204,7 @@ struct Executor::Impl {
                        rows);
   }
 
-  /// Reserves work space for so many rows of an expert; all experts of a layer have the same shape.
+  /// Reserves work space for `rows` rows of an expert; all experts of a layer have the same shape.
   void reserve_expert(const Pass& pass, int layer, int rows) {
     expert.be(weights, layer, 0);
     ggml_context* const context = expert_graph.begin({.packed = packs.places_of_expert(pass, expert.matrices())});

@@ -17,7 +17,7 @@ namespace winnow::network {
 /// their weights. After all rows have passed, the experts run one after the other, each over all its rows.
 class ExpertRows {
  public:
-  /// Bytes for so many rows.
+  /// Bytes for `rows` rows.
   static std::size_t bytes(const model::Hparams& hparams, std::size_t rows);
 
   /// `rows`: all rows of the pass. Throws MemoryError.

@@ -38,7 +38,7 @@ class HeadOutputs {
   float* values(int kv_head) {
     return values_.as<float>().data() + static_cast<std::ptrdiff_t>(kv_head) * kTokens * dim_;
   }
-  /// Adds the nodes that compute the norms for so many tokens.
+  /// Adds the nodes that compute the norms for `count` tokens.
   ggml_tensor* add_lengths(ggml_context* context, ComputeGraph& graph, int count);
   /// Copies the results of a graph to tokens [first, first + count) of rows of length `tokens`.
   void copy_lengths(int first, int tokens, int count, std::span<float> absolute, std::span<float> euclidean) const;

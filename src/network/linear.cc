@@ -16,8 +16,8 @@ constexpr int kTileRows = 16;   // of AMX: the rows of a product are padded to w
 constexpr int kCallRows = 64;   // maximum number of rows of a kernel call
 constexpr int kCallBlocks = 4;  // block columns per call that stay in the L2 cache, 256 outputs
 
-/// Inputs up to which each sum is one, whatever the shape of the call. oneDNN splits longer ones depending on the rows
-/// and outputs of the call (2.6.3, AMX: sums over 2,048 are whole, those over 3,072 are not).
+/// Largest number of inputs that oneDNN sums in one piece, for every shape of call. It splits longer sums depending on
+/// the rows and outputs of the call (2.6.3, AMX: sums over 2,048 are whole, those over 3,072 are not).
 constexpr std::int64_t kWholeSums = 2048;
 
 /// How a product is cut into calls.

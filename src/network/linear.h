@@ -53,7 +53,7 @@ using WeightSet = std::unordered_set<const ggml_tensor*>;
 
 /// How the products of a graph are computed.
 struct Products {
-  /// How products by packed matrices are cut into calls, whatever the number of threads.
+  /// How products by packed matrices are cut into calls, independent of the number of threads.
   enum class Calls : std::uint8_t {
     of_a_prompt,  ///< blocks of 64 rows: a row's result depends on the number of rows in its block
     of_a_step,    ///< one tile of rows per call: a row's result does not depend on the number of rows

@@ -35,7 +35,7 @@ model::ExpertMatrices OneExpert::slice(const model::Weights& weights, const mode
   return out;
 }
 
-/// Has no buffer: graphs leave allocated tensors in place.
+/// The tensor has data but no buffer: graph allocators do not move tensors that have data.
 ggml_tensor* OneExpert::slice(const ggml_tensor& all, const std::byte* data, std::int64_t outputs) {
   ggml_tensor* const out = ggml_new_tensor_2d(context_.get(), all.type, all.ne[0], outputs);
   out->data = const_cast<std::byte*>(data);

@@ -12,15 +12,15 @@
 
 namespace winnow::network {
 
-/// The matrices of one expert in the file, each as a matrix of its own, with its biases. Their tensors have the same
-/// addresses for every expert.
+/// Views of one expert's matrices and biases in the file. be() reuses the ggml_tensor structs, so their addresses are
+/// the same for every expert.
 class OneExpert {
  public:
   /// Selects an expert of a layer.
   void be(const model::Weights& weights, int layer, int expert);
 
   const model::ExpertWeights& weights() const { return one_; }
-  /// The matrices that rows are multiplied by.
+  /// The matrices without their biases: gate (if any), up and down.
   std::vector<const ggml_tensor*> matrices() const;
 
  private:

@@ -66,7 +66,7 @@ constexpr int kNever = 1 << 30;
 ///     205    0.75     1.99
 ///     819    1.08
 ///
-/// ggml has multi-row kernels for K and IQ quants. It multiplies other types row by row, repacked ones by a faster
+/// ggml has multi-row kernels for K and IQ quants. It multiplies other types row by row; repacked weights have a faster
 /// kernel.
 int least_rows_of_expert(const ggml_tensor& weight) {
   const bool has_tiles = ggml_get_type_traits_cpu(weight.type)->vec_dot_type == GGML_TYPE_Q8_K;

@@ -84,11 +84,11 @@ class Packs {
   /// True if any matrix may be packed.
   bool packs_any() const { return packing_ != Packing::none; }
 
-  /// True if passes of so many rows pack experts one at a time, given enough memory.
+  /// True if passes of `rows` rows pack experts one at a time, given enough memory.
   bool packs_experts(int rows) const;
   /// True if this pass packs the experts of a layer.
   bool packs_experts(const Pass& pass, int layer) const;
-  /// Packed matrices of an expert with so many rows; null: not packed. Throws Interrupted. REQUIRES:
+  /// Packed matrices of an expert that `rows` rows use; null: not packed. Throws Interrupted. REQUIRES:
   /// packs_experts(pass, layer).
   const PackedSet* of_expert(const Pass& pass, int layer, int expert, std::span<const ggml_tensor* const> matrices,
                              int rows);

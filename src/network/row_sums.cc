@@ -16,7 +16,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 using D = hn::ScalableTag<float>;
 
-/// Uses two vectors at a time, so that sums do not wait for each other.
+/// Uses two accumulators per sum, which hides the latency of additions.
 RowSums sums_of_row(const float* row, std::size_t n) {
   const D d;
   const std::size_t lanes = hn::Lanes(d);

@@ -13,8 +13,7 @@ using eval::Evaluation;
 using eval::Sample;
 using eval::Task;
 
-/// Compares the parts of a sample that depend on a task's options: texts, labels, length of answers, number of
-/// requests. The rest depends only on the task's name.
+/// Compares the members of a sample that depend on a task's options. The other members depend only on the task's name.
 bool same_sample(const Sample& a, const Sample& b) {
   return a.task == b.task && a.id == b.id && a.prompt.text == b.prompt.text && a.prompt.format == b.prompt.format &&
          a.documents == b.documents && a.labels == b.labels && a.max_tokens == b.max_tokens &&
@@ -53,7 +52,7 @@ std::vector<Evaluation> joined(std::vector<Plan> plans) {
   std::vector<Evaluation> out;
   for (auto& one : one_each) {
     if (!out.empty() && alike(out.back(), one) && out.back().methods == one.methods) {
-      // A single evaluation, for common progress and shards.
+      // A single evaluation has one progress and one set of shards.
       std::ranges::move(one.tasks, std::back_inserter(out.back().tasks));
     } else {
       out.push_back(std::move(one));

@@ -106,7 +106,7 @@ Select select_of(const Json& json, const std::string& place) {
   return out;
 }
 
-/// `unit` is the default of the lines.
+/// `unit`: for lines without their own.
 std::vector<Line> lines_of(const Json& json, const char* name, double unit) {
   std::vector<Line> out;
   if (!json.contains(name)) return out;

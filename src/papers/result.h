@@ -17,7 +17,7 @@ struct Courses {
   std::vector<eval::Curve> curves;  ///< of each row with a series
 };
 
-/// A recipe's counterpart with one model, as far as it was measured.
+/// The measured results of a recipe with one model.
 struct Result {
   Sheet sheet;
   Cells cells;
@@ -27,21 +27,21 @@ struct Result {
   /// Mean score (0 to 1) of each row by the values of the plot's two labels; empty: not a heat map.
   std::vector<std::map<std::pair<std::string, std::string>, double>> maps;
 
-  /// Missing parts: notes of the recipe and the run, then the cells without all their samples.
+  /// Missing parts: notes of the recipe and the run, then the incomplete cells.
   std::vector<std::string> missing() const;
 };
 
 /// `records` must outlive the result.
 Result result_of(Sheet sheet, const std::vector<eval::Record>& records);
 
-/// How often the paper's order of two rows was found, over its columns.
+/// Verdicts on the paper's order of two rows, counted over columns.
 struct Pair {
   std::string by;
   std::size_t more = 0;
   std::size_t less = 0;
   std::map<Verdict, int> count;
 };
-/// The orders grouped by source and rows.
+/// Groups the orders by source (model or claim) and rows.
 std::vector<Pair> pairs_of(const std::vector<Compared>& orders);
 
 /// "Of 30 orders of the paper 20 agree, 3 disagree, 7 cannot be told." Leaves out verdicts without orders.

@@ -27,7 +27,7 @@ bool read(std::string_view text, T& value) {
   return error == std::errc() && end == text.data() + text.size();
 }
 
-/// Parses text that check() has accepted. Not by atoi or strtod, which follow the program's locale.
+/// Parses text that check() has accepted, independently of the locale.
 template <class T>
 T read_checked(const std::string& text) {
   T value = 0;

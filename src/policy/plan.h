@@ -11,8 +11,8 @@
 /// Plans of kept entries, from a method and a budget.
 namespace winnow::policy {
 
-/// Least budget with which `method` works on a prompt: one entry more than the always kept ones, but never more than
-/// the whole prompt, unless its lanes grow into the budget while decoding.
+/// Least budget with which `method` works on a prompt: one entry more than the always kept ones, at most the length of
+/// the prompt unless lanes grow while decoding.
 int least_budget(const Method& method, const LayerPrompt& prompt);
 
 /// Entries that one layer keeps.
@@ -25,8 +25,8 @@ struct LayerBudget {
 };
 
 /// The budget of each layer, [L]. `layers`: the prompt as each layer sees it, [L]. Throws UsageError with both numbers
-/// if the budget is too small for the always kept entries, and std::logic_error if the numbers of the method's part do
-/// not add up.
+/// if the budget is too small for the always kept entries, and std::logic_error if the numbers that a part of the
+/// method returns do not add up.
 std::vector<LayerBudget> spread_over_layers(const Method& method, int budget, std::span<const LayerPrompt> layers);
 
 /// The entries that one layer keeps. Pure. `layer_budget`: this layer's share from spread_over_layers(). Keeps all if n
@@ -36,9 +36,9 @@ cache::KeepPlan plan(const Method& method, const LayerView& view, int budget, co
 /// The scores by which plan() ranks entries.
 Scores scores_of(const Method& method, const LayerView& view, int budget);
 
-/// Number of entries of each head of all layers, [heads], for an over_heads that spreads over all of them. `all`:
-/// scores of all layers, layer by layer; `view`: any one of them. REQUIRES: n > budget, and all layers have the same
-/// always kept entries. Throws std::logic_error if the part's numbers do not add up.
+/// Number of entries of each head of all layers, [heads], if over_heads spreads the budget over all of them. `all`:
+/// scores of all layers, layer by layer; `view`: any layer. REQUIRES: n > budget, and all layers have the same always
+/// kept entries. Throws std::logic_error if the part's numbers do not add up.
 std::vector<int> spread_over_model(const Method& method, const LayerView& view, int budget, const Scores& all);
 
 /// plan() with known scores.

@@ -34,8 +34,8 @@ Replay repeated(int tokens, int chunk) {
   return out;
 }
 
-/// Weight of the repetition beside the other scores. The repetition attends to much of the text, which a small budget
-/// cannot hold; there it would displace what the question needs.
+/// Weight of the repetition relative to the other scores. The repetition attends to much of the text, which a small
+/// budget cannot hold; there it would displace what the question needs.
 double weight_of_repetition(int budget, int tokens, double even) {
   constexpr double kLeast = 0.02;  // least weight that is worth a repetition
   const double weight = std::pow(static_cast<double>(budget) / tokens / even, 3);

@@ -63,7 +63,7 @@ std::vector<std::int32_t> top(std::span<const float> scores, int count, const Al
   auto cut = ranks;
   std::nth_element(cut.begin(), cut.begin() + (most - 1), cut.end(), std::greater());
   const std::int32_t least = cut[most - 1];
-  // Entries with the lowest selected rank may be too many; the first ones are dropped.
+  // More entries than needed may tie at the lowest selected rank; the first of them are dropped.
   auto surplus = std::count_if(ranks.begin(), ranks.end(), [least](std::int32_t rank) { return rank >= least; }) - most;
   std::vector<std::int32_t> out;
   out.reserve(most);

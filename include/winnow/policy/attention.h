@@ -114,7 +114,7 @@ class WINNOW_EXPORT ColumnStatistics {
   const ColumnRequest& request() const { return request_; }
   int query_heads() const { return query_heads_; }
   int size() const { return n_; }
-  /// Begins another layer: resets all statistics for so many query heads.
+  /// Begins another layer: resets all statistics for `query_heads` query heads.
   void begin_layer(int query_heads) {
     query_heads_ = query_heads;
     values_.assign(static_cast<std::size_t>(query_heads) * static_cast<std::size_t>(n_), 0.0F);
@@ -169,7 +169,7 @@ class WINNOW_EXPORT QueryRows {
   std::span<const float> query(int r, int head) const { return {queries_.data() + offset(r, head), dim_}; }
   /// Attention output of a query head in row r, before the output projection, [d].
   std::span<const float> output(int r, int head) const { return {outputs_.data() + offset(r, head), dim_}; }
-  /// Bytes for the rows of so many layers.
+  /// Bytes for the rows of `layers` layers.
   static std::size_t bytes(const QueryRowSet& which, int n, int query_heads, int head_dim, int layers);
 
  private:

@@ -33,9 +33,8 @@ struct KeepPlan;
 }  // namespace winnow
 
 /// A method is a composition of parts, grouped by when they act: while the prompt is read, when one of its layers is
-/// done, while tokens are decoded. Every part is a value that can be replaced on its own, which is what wrappers such
-/// as ada(X) do. Parts whose signature names a class that is only declared here act on the cache itself and can only be
-/// written inside winnow.
+/// done, while tokens are decoded. Every part is a value, and wrappers such as ada(X) replace single parts. Parts with
+/// a forward-declared class in their signature act on the cache itself and can only be written inside winnow.
 namespace winnow::policy {
 
 struct AttendView;
@@ -96,10 +95,11 @@ using ScorePart = Part<Scores(const LayerView&, const AlwaysKept&)>;
 /// Entries per KV head for each layer, [L], from the mean `budget`; they sum to L * budget exactly. `AlwaysKept` is
 /// that of the layer with the most always kept entries.
 using LayerBudgetPart = Part<std::vector<int>(int budget, int layers, int tokens, const AlwaysKept&)>;
-/// Number of entries each head selects beside the always kept ones, [H_kv]; they sum to H_kv * mean exactly.
+/// Number of entries that each head selects in addition to the always kept ones, [H_kv]; they sum to H_kv * mean
+/// exactly.
 using HeadBudgetPart = Part<std::vector<int>(const LayerView&, int mean, const Scores&, const AlwaysKept&)>;
-/// Entries that each head selects beside the always kept ones, ascending: counts[h] of head h. One call for all heads,
-/// so that sets may be shared or joined.
+/// Entries that each head selects in addition to the always kept ones, ascending: counts[h] of head h. One call for all
+/// heads, so that heads may share a set.
 using SelectPart = Part<std::vector<std::vector<std::int32_t>>(const LayerView&, const Scores&,
                                                                std::span<const int> counts, const AlwaysKept&)>;
 /// Fills places left by `select`: adds to `selected` until head h has counts[h] entries.
@@ -115,9 +115,9 @@ using StatePart = Part<std::vector<Scores>(const LayerView&, const Scores&, cons
 using LeastPart = Part<int(const LayerPrompt&)>;
 /// Entries that are always kept when a prompt is cut to B entries.
 using AlwaysKeptPart = Part<AlwaysKept(const LayerPrompt&, int budget)>;
-/// Tokens that are read again after a prompt, at the positions that follow it, to record their attention to some tokens
-/// of the prompt: `ask`, the `cue` prompt tokens before `first`, `reply`, the prompt tokens [first, first + count),
-/// then the tokens of the method's draft. They see the prompt and one another, and leave no entries.
+/// Tokens that are read after a prompt, at the positions that follow it, to record their attention to the prompt. In
+/// order: the text `ask`, a copy of the `cue` prompt tokens before `first`, the text `reply`, a copy of the prompt
+/// tokens [first, first + count), the tokens of the method's draft. Attention is causal, and no entries are kept.
 struct Passage {
   std::string ask = {};
   int cue = 0;  ///< at most `first`
@@ -125,20 +125,20 @@ struct Passage {
   int first = 0;
   int count = 0;
   int drafted = 0;                    ///< maximum number of draft tokens; REQUIRES: 0 if Method::draft is empty
-  attention::KeyRange recorded = {};  ///< by default the whole prompt
+  attention::KeyRange recorded = {};  ///< prompt tokens; default: all
 
   bool operator==(const Passage&) const = default;
 };
 
-/// Passages, each of which sees only the prompt, and the reduction of each token's attention probabilities over their
-/// rows.
+/// Passages, which do not see one another, and the reduction over their rows of the attention that each prompt token
+/// gets.
 struct Replay {
   std::vector<Passage> passages;
   attention::Reduction reduction = attention::Reduction::max;
   attention::RowScale scale = attention::RowScale::one;
 
   bool operator==(const Replay&) const = default;
-  /// True if a passage repeats a draft: equal replays may then read different tokens.
+  /// True if a passage contains draft tokens. Equal replays may then read different tokens.
   bool has_draft() const {
     return std::any_of(passages.begin(), passages.end(), [](const Passage& passage) { return passage.drafted > 0; });
   }
@@ -219,13 +219,13 @@ struct SelectionParts {
   bool signed_scores = false;    ///< scores may be negative, so multiplying them is meaningless
   bool turns = false;            ///< scores use keys or queries before RoPE
   std::optional<Pieces> pieces;  ///< set if select keeps whole pieces
-  std::string fixed;             ///< reason why wrappers cannot change the selection; empty: they can
+  std::string fixed;             ///< why wrappers cannot change the selection; empty: they can
 };
 
-/// Contents of the lanes beside the selected entries.
+/// Contents of the lanes other than the selected entries.
 struct LaneParts {
   MergePart merge;  ///< empty: evicted entries are lost
-  /// Peak work space of merge, in bytes, for a head with so many entries, without the plan; empty: negligible.
+  /// Peak work space of merge, in bytes, for a head with `entries` entries, without the plan; empty: negligible.
   std::function<std::size_t(const LayerPrompt&, int entries)> merge_bytes;
   double merged_entries = 0;         ///< maximum number of merged entries per entry of the budget
   std::vector<std::string> columns;  ///< names of the f32 columns of each entry
@@ -233,14 +233,14 @@ struct LaneParts {
   bool state_by_scores = false;      ///< state uses only scores, those of pieces if the method keeps pieces
   int summary_rows = 0;              ///< rows of d floats stored for each block
   int summary_block = 16;            ///< minimum number of entries of a block
-  SummarizePart summarize;           ///< REQUIRES: set if summary_rows is
+  SummarizePart summarize;           ///< REQUIRES: set if summary_rows > 0
 };
 
 /// Parts that act just before and during decoding.
 struct DecodingParts {
   PreparePart prepare;              ///< empty: nothing to prepare
-  EvictPart evict;                  ///< for Schedule::step: either evict
-  StepPart step;                    ///< or step
+  EvictPart evict;                  ///< for Schedule::step; REQUIRES: empty if step is set
+  StepPart step;                    ///< for Schedule::step
   int buffer = 1;                   ///< entries by which a lane exceeds its limit before step brings it back
   bool step_sees_attention = true;  ///< false: step does not need attention, and none is captured
   int predicted_column = -1;      ///< lane column that gets the calibration's prediction for each new token; negative:

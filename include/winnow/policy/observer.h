@@ -71,7 +71,7 @@ struct EndedLayer {
   const OutputProjection& projection;
 };
 
-/// Rows that an observer reads of each chunk, beside the attention statistics recorded for it.
+/// Rows of each chunk that an observer reads, in addition to the attention statistics recorded for it.
 struct ObserverNeeds {
   bool inputs = false;
   bool queries = false;  ///< and outputs
@@ -127,7 +127,7 @@ class WINNOW_EXPORT ObserverRequest {
   virtual std::vector<attention::ColumnRequest> columns() const { return {}; }
   /// Passages to replay for the observer; null: none. Attention is then recorded for the passages only.
   virtual const Replay* replay() const { return nullptr; }
-  /// The first row of a prompt that its observer has to see pass. Keys and values of the rows before may be known.
+  /// First row of a prompt that the observer must see. Earlier rows may be taken from known keys and values.
   virtual int first_row(const LayerPrompt& /*prompt*/) const { return 0; }
   /// Draft tokens that passages of the replay repeat.
   virtual std::span<const Token> draft() const { return {}; }

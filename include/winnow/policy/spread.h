@@ -12,7 +12,7 @@ namespace winnow::policy {
 
 /// PyramidKV (Cai et al., 2024, "PyramidKV: Dynamic KV Cache Compression based on Pyramidal Information Funneling",
 /// section 4.2): the budget beyond the always kept entries falls linearly from the first layer to the last, which gets
-/// the mean / beta. No layer gets more than the prompt has.
+/// the mean / beta. No layer gets more entries than the prompt has tokens.
 WINNOW_EXPORT LayerBudgetPart pyramid(double beta);
 WINNOW_EXPORT Option pyramid_option();
 

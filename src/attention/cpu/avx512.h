@@ -15,7 +15,7 @@
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"  // the intrinsics' own undefined vectors
 #endif
 
-/// Target of the functions in these files, whatever the build's target.
+/// Target of the functions in these files, independent of the build's target.
 #define WINNOW_AVX512_BF16 "avx2,fma,f16c,avx512f,avx512vl,avx512bw,avx512dq,avx512bf16"
 
 HWY_PUSH_ATTRIBUTES(WINNOW_AVX512_BF16)

@@ -7,7 +7,7 @@
 
 namespace winnow::attention::cpu {
 
-/// Bytes of work space of run_tiles_bf16(), beside that of every block.
+/// Bytes of run_tiles_bf16()'s own work space, in addition to that of every block.
 std::size_t bf16_bytes(int width, int queries);
 
 /// Products of bf16 with the machine's best instructions. Reads q_strips; updates o_strips, base and sum; retains

@@ -84,7 +84,7 @@ void fold_row(const Block& b, int query, const float* HWY_RESTRICT key, const fl
   }
 }
 
-/// Adds the rows that single tokens see beside the leading ones.
+/// Adds rows that only a single token sees, in addition to the leading rows.
 void fold_own(const Block& b) {
   for (int t = 0; t < b.tokens; ++t) {
     if (b.own[t] < 0) continue;

@@ -27,10 +27,10 @@ constexpr BlockShape block_shape(ComputeType compute_type) {
 /// tokens.
 int item_tokens(const Shape& shape, ComputeType compute_type, int count);
 
-/// Tokens of a block that retains the probabilities of so many keys, in an item of so many tokens.
+/// Tokens of a block that retains the probabilities of `keys` keys, in an item of `tokens` tokens.
 int recorded_block(const Shape& shape, const BlockShape& form, int keys, int tokens);
 
-/// Floats for the retained probabilities of so many queries and tiles, and the tiles' weights.
+/// Floats for retained probabilities, [queries][tiles], and the tiles' weights.
 constexpr std::size_t retained_floats(ComputeType compute_type, int queries, int tiles) {
   return static_cast<std::size_t>(queries) * static_cast<std::size_t>(tiles) *
          static_cast<std::size_t>(1 + Retained{compute_type}.tile_rows());

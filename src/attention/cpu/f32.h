@@ -7,7 +7,7 @@
 
 namespace winnow::attention::cpu {
 
-/// Bytes of work space of run_tiles_f32(), beside that of every block.
+/// Bytes of run_tiles_f32()'s own work space, in addition to that of every block.
 std::size_t f32_bytes(int queries);
 
 /// Products of f32 with the widest vectors. Reads q_strips; updates o_strips, base and sum; retains probabilities

@@ -23,7 +23,7 @@ namespace winnow::cli {
 
 namespace {
 
-/// After an error, a person at a terminal goes on; a script gets an error at the end.
+/// Source of the lines. After an error a person continues; a script is run to its end, and then the command fails.
 enum class Audience : std::uint8_t { person, script };
 
 /// Runs the lines of a person or a script: messages to the model, or commands.

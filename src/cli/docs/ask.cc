@@ -74,7 +74,7 @@ class Asking {
   }
 
  private:
-  /// The conversation before a question: plain text, or without messages.
+  /// An empty conversation with the prompt's options.
   Conversation before_documents() const {
     const auto& prompt = arguments_.options.prompt;
     return {"", {}, prompt.format, prompt.control};
@@ -102,7 +102,7 @@ class Asking {
     answers_.push_back(std::move(a));
   }
 
-  /// Stores recomputed documents for the next questions.
+  /// Reports recomputed documents, and uses them for the next questions.
   void note_recomputed(const Asked& asked) {
     for (const auto& r : asked.recomputed_documents) {
       const auto i = as_size(r.index);
@@ -150,7 +150,7 @@ class Asking {
   double load_ms_;
   Documents documents_;
   std::vector<Answer> answers_;
-  std::vector<Json> kept_;           ///< of each answer
+  std::vector<Json> kept_;           ///< asked_json() of each answer
   Json recomputed_ = Json::array();  ///< documents that could not be read
 };
 

@@ -75,7 +75,7 @@ void show_document(const StoreArguments& a) {
                   d.tags.empty() ? "" : "\n  tags " + joined(d.tags)));
 }
 
-/// Shows the finished share, on a terminal.
+/// Returns a callback that shows progress on a terminal; empty elsewhere.
 std::function<void(double)> progress(const char* what) {
   if (isatty(STDERR_FILENO) == 0) return {};
   return [what](double share) {
@@ -84,7 +84,7 @@ std::function<void(double)> progress(const char* what) {
   };
 }
 
-/// Reports all damaged documents before the error with their number.
+/// Reports all damages, then throws an error with their number.
 void verify(const StoreArguments& a) {
   const auto store = open_store(a, MissingStore::is_an_error);
   const auto damages = store.verify(progress("verifying"));

@@ -21,7 +21,7 @@ struct Kept {
   int heads() const { return static_cast<int>(layers.front().size()); }
   /// True if a method has chosen a layer's positions, false if its window determines them.
   bool is_chosen(std::size_t layer) const { return windows.empty() || windows[layer] == 0; }
-  /// Layers whose positions a method has chosen; if all have windows, all layers.
+  /// Layers whose positions a method has chosen; all layers if all have windows.
   std::vector<std::size_t> chosen() const;
   /// Entries in these layers.
   std::size_t entries() const;

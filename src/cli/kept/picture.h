@@ -14,7 +14,7 @@ struct Canvas {
   enum class Shades : std::uint8_t { blocks, ascii } shades = Shades::blocks;
 };
 
-/// The width of the terminal, and its shades.
+/// Returns the terminal's width, and the shades that it can show.
 Canvas terminal_canvas();
 
 /// A header, one row for each layer and KV head, and a legend.

@@ -52,7 +52,7 @@ int answering_now(const Scheduler& scheduler) {
   }));
 }
 
-/// Reads as many prompts as the memory allows before answers go on, for the highest throughput.
+/// For the highest throughput: as many prompts as fit into memory are read before answers continue.
 SchedulerOptions options_for(int requests, std::size_t memory) {
   SchedulerOptions out;
   out.parallel = requests;

@@ -14,13 +14,13 @@ namespace winnow::eval {
 
 namespace {
 
-/// Colours that stand for the page's variables; no other colour is like them.
+/// Placeholder colours, which embedded() replaces by the page's CSS variables. gnuplot draws nothing else in them.
 constexpr const char* kInk = "#010203";
 constexpr const char* kGrid = "#010204";
 
 std::string series_colour(std::size_t i) { return fmt::format("#0103{:02x}", i + 1); }
 
-/// Escapes characters of a name: gnuplot writes names into its SVG as they are.
+/// Quotes a name for gnuplot, with `?` for markup characters: gnuplot does not escape them in its SVG.
 std::string plain(const std::string& text) {
   std::string out = text;
   for (char& c : out) {
@@ -29,7 +29,7 @@ std::string plain(const std::string& text) {
   return gnuplot_text(out);
 }
 
-/// Resets gnuplot to its initial settings, except for these.
+/// Commands that reset gnuplot, and set terminal, border, tics and key.
 std::string begin(int width, int height, int font) {
   return fmt::format(
       "reset\nset terminal svg size {0},{1} dynamic noenhanced font 'sans-serif,{2}'\nset encoding utf8\n"
@@ -47,7 +47,7 @@ std::string data_of(const Curve& curve) {
   return out + "e\n";
 }
 
-/// The range from the first to the last point, extended for their marks: gnuplot would extend it to the next tics.
+/// Sets the x range to that of the points, plus a margin for their marks: gnuplot would extend it to the next tics.
 std::string x_range_of(const Chart& chart) {
   constexpr double kBeyond = 0.02;  // of the axis
   const bool is_log = chart.x_scale == Scale::logarithmic;
@@ -90,7 +90,7 @@ void replace_all(std::string& text, const std::string& from, const std::string& 
     text.replace(at, from.size(), to);
 }
 
-/// Replaces both spellings of a colour: gnuplot pads them in some places only.
+/// Replaces both spellings of a colour: gnuplot pads the numbers only in some places.
 void replace_colour(std::string& svg, int red, int green, int blue, const std::string& variable) {
   replace_all(svg, fmt::format("rgb({:3},{:4},{:4})", red, green, blue), variable);
   replace_all(svg, fmt::format("rgb({},{},{})", red, green, blue), variable);
@@ -129,7 +129,7 @@ void squeeze(std::string& svg) {
 }  // namespace
 
 std::string script_of(const Chart& chart) {
-  constexpr std::size_t kShort = 24;  // letters of a name that fits below two columns
+  constexpr std::size_t kShort = 24;  // letters of the longest name that fits into two columns
   const std::size_t named = std::min(chart.curves.size(), Chart::kColoured);
   std::size_t longest = 0;
   for (std::size_t i = 0; i < named; ++i) longest = std::max(longest, chart.curves[i].name.size());

@@ -22,9 +22,9 @@ void add_attention(std::vector<TaskInfo>& to);
 void add_efficiency(std::vector<TaskInfo>& to);
 void add_throughput(std::vector<TaskInfo>& to);
 
-/// True if a name is that of a file of RULER's generator, ruler/NAME.jsonl in the data folder, …
+/// True if `name` is ruler/NAME and the data folder has ruler/NAME.jsonl, a file of RULER's generator.
 bool is_ruler_file(const std::string& name, const TaskOptions& options);
-/// … whose name begins with the type.
+/// The task of such a file. NAME begins with the type.
 Task ruler_file(const std::string& name, const TaskOptions& options);
 
 /// True if a name is documents/ or documents-fidelity/ followed by multi-doc/NAME, and the data folder has

@@ -112,7 +112,7 @@ struct Drawn {
   Hidden hidden;
 };
 
-/// Draws the same whatever the borders are.
+/// Draws the same numbers for all borders.
 Drawn draw(const Common& common, const NeedlesCell& cell, Random& random) {
   const auto& haystack = common.haystack;
   const auto before = needles::words_before(common.options.chunk);

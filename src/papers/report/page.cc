@@ -80,8 +80,8 @@ std::string wide_row(const char* kind, const std::string& text, std::size_t colu
   return fmt::format("<tr class=\"{}\"><td class=\"text\" colspan=\"{}\">{}</td></tr>\n", kind, columns, escaped(text));
 }
 
-/// Rows of orders or pairs, grouped by model or claim below its name. `row_of` returns none for those that were not
-/// measured; only their number is given.
+/// Rows of orders or pairs, grouped under the name of their model or claim. `row_of` returns "" for an unmeasured one;
+/// each group ends with the number of these.
 template <class Of, class RowOf>
 std::string grouped_rows(const std::vector<Of>& all, std::size_t columns, const RowOf& row_of) {
   std::string out;
@@ -167,7 +167,7 @@ void add_missing(const Result& result, eval::DrawnPage& page) {
   page.add("</ul>\n");
 }
 
-/// The id of each result's section: the recipe's, with a number if there are several runs of it.
+/// The id of each result's section: the recipe's id, with a number from its second run on.
 std::vector<std::string> sections_of(const std::vector<Result>& results) {
   std::map<std::string, int> count;
   std::vector<std::string> out;

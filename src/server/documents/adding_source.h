@@ -23,7 +23,7 @@ struct AddingResult {
 /// request keeps the cache meanwhile, so the memory stays promised.
 class AddingSource : public engine::CacheSource {
  public:
-  /// `wake` lets the scheduler go on; it may be called during the source's lifetime.
+  /// `wake` wakes the scheduler; it may be called during the source's lifetime.
   AddingSource(std::unique_ptr<documents::Adding> adding, Shelf& shelf, std::function<void()> wake,
                std::shared_ptr<AddingResult> result);
   AddingSource(const AddingSource&) = delete;

@@ -22,11 +22,11 @@ using Json = nlohmann::json;
 struct Question {
   std::string query;
   std::vector<std::string> answers;
-  std::vector<std::size_t> documents;  ///< documents with the answer, …
-  std::vector<std::size_t> near;       ///< … and others of the same article, which are taken before the rest
+  std::vector<std::size_t> documents;  ///< documents that belong to the question
+  std::vector<std::size_t> near;       ///< others of the same article, taken next
 };
 
-/// Questions and the documents of all of them.
+/// Questions, and the distinct documents of all questions.
 struct QuestionSet {
   std::vector<std::string> documents;
   std::vector<Question> questions;
@@ -75,7 +75,7 @@ QuestionSet hotpotqa(const Json& file) {
   return out;
 }
 
-/// Documents of a prompt: the question's, then those near it, then any others.
+/// Draws a prompt's documents, shuffled: all of the question's, then those near it, then others, up to `count`.
 std::vector<std::size_t> chosen(const QuestionSet& set, const Question& question, int count, Random& random) {
   auto out = question.documents;
   auto near = question.near;
