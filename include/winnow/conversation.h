@@ -38,8 +38,8 @@ struct Message {
   bool operator==(const Message&) const = default;
 };
 
-/// A text and the messages about it. The last message that is not the system's tells what may follow: if there is none,
-/// any question about the text; after the user's, the answer; after the assistant's, the next question.
+/// A text and the messages about it. The role of the last message, system messages aside, determines what may follow:
+/// the answer after the user's, the next question after the assistant's, a first question if there is no message.
 struct WINNOW_EXPORT Conversation {
   std::string text;               ///< precedes the user's first message, may be empty
   std::vector<Message> messages;  ///< without a system message, the template may insert its own

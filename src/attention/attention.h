@@ -41,11 +41,11 @@ class PrefillAttention {
   ~PrefillAttention();
 
   /// q and out: [count][H_q][d] f32. `columns` record the attention of their rows to the keys in `recorded`, and are
-  /// complete after the last chunk's reduce(). The probabilities are those of the whole rows. `row_scales` [count] are
-  /// for requests with a RowScale. All queries also see `past` (null: none); in layers with windows, its last rows come
-  /// just before the prompt. REQUIRES: `columns` have room for all recorded keys that are seen; powers only with all
-  /// keys recorded and no window. Throws MemoryError, after which begin() must succeed before run(). run() and reduce()
-  /// do not throw.
+  /// complete after the last chunk's reduce(). Probabilities are normalised over all keys of a row, recorded or not.
+  /// `row_scales` [count]: for requests with a RowScale. All queries also see `past` (null: none); in layers with
+  /// windows, its last rows come just before the prompt. REQUIRES: `columns` have room for all recorded keys that are
+  /// seen; powers only with all keys recorded and no window. Throws MemoryError, after which begin() must succeed
+  /// before run(). run() and reduce() do not throw.
   void begin(const Shape& shape, const cache::LayerScratch& scratch, const float* q, float* out, int first, int count,
              std::span<ColumnStatistics* const> columns, KeyRange recorded = {}, const float* row_scales = nullptr,
              const cache::PastRows* past = nullptr);
@@ -97,8 +97,8 @@ struct DecodeRead {
 
 /// Attention of single queries over ragged lanes: any number of rows (sequences), each with runs of any length and
 /// encoding. Long runs are split so that the team shares the bytes evenly; the parts are merged as PartialState in a
-/// fixed order. Usage: begin() by one thread, run() by the team, a barrier, merge() by the team. A row that reads
-/// nothing gives zeros. Probabilities, with that of the shape's sink, add up to 1.
+/// fixed order. Usage: begin() by one thread, run() by the team, a barrier, merge() by the team. The output of a row
+/// that reads nothing is 0. Probabilities, including the sink's if the shape has one, add up to 1.
 class DecodeAttention {
  public:
   DecodeAttention(MemoryAccount& account, int max_threads);
@@ -128,8 +128,8 @@ struct LaneSize {
 std::size_t decode_bytes(const Shape& shape, int rows, const LaneSize& lane, const Rope* rope, int end);
 
 /// Softmax attention over some of the keys, mergeable with others: o is the weighted sum of values (not divided), m the
-/// largest logit, d the sum of exp(logit - m). Of no keys: m = -inf, d = 0, o = 0. merge is associative and commutative
-/// up to rounding.
+/// largest logit, d the sum of exp(logit - m). Without keys, m = -inf, d = 0, o = 0. merge is associative and
+/// commutative up to rounding.
 struct PartialState {
   std::span<float> o;  ///< [head_dim]
   float m;

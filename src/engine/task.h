@@ -29,8 +29,8 @@ struct TaskRoom {
   Sampler::Candidates candidates;
   Prefixes prefixes;
   TextStore texts;
-  double read_ms = 1;         ///< time spent on reading so far …
-  double read_tokens = 1;     ///< … and tokens read in it
+  double read_ms = 1;         ///< total time of reading so far
+  double read_tokens = 1;     ///< tokens read in read_ms
   network::Pass packed = {};  ///< keeps the memory for packed weights after its first use
 };
 
@@ -119,8 +119,8 @@ class Task {
   std::vector<float> logits_;          ///< of the last token read
   std::vector<Answering> answers_;
   int begun_answers_ = 0;           ///< answers that have chosen their first token
-  std::vector<std::size_t> held_;   ///< answers that wait for their next token …
-  std::vector<float> held_logits_;  ///< … and its logits, [held_][n_vocab]
+  std::vector<std::size_t> held_;   ///< indices of answers that wait for their next token
+  std::vector<float> held_logits_;  ///< logits for these tokens, [held_][n_vocab]
   bool ended_ = false;
   std::exception_ptr error_;
 };

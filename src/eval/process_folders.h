@@ -17,8 +17,8 @@ namespace winnow::eval {
 /// The folder of a process.
 std::string process_folder(const std::string& folder, int process);
 
-/// Makes and marks the folders of `processes` processes, or uses marked ones that exist. Throws InputError if a name is
-/// taken by something else (which stays as it is) or permission is missing.
+/// Makes and marks the folders of `processes` processes, or uses marked ones that exist. Throws InputError for missing
+/// permission, or if something else, which is left unchanged, has such a name.
 void begin_process_folders(const std::string& folder, int processes);
 
 /// Paths in `folder` that have a process folder's name but no mark.

@@ -40,8 +40,8 @@ enum class ScoredText : std::uint8_t {
 /// A continuation of a prompt whose likelihood is measured.
 struct Choice {
   std::string name;
-  std::string given;   ///< read after the prompt, …
-  std::string scored;  ///< … and the text after it, whose likelihood counts
+  std::string given;   ///< text read after the prompt
+  std::string scored;  ///< text after `given`, whose likelihood is measured
 };
 
 /// One prompt of a task with its expected answer. With documents, the model reads the prompt's text (if any, a document

@@ -109,7 +109,7 @@ LinearFit Ridge::fit(double alpha) {
       bias -= w[static_cast<Eigen::Index>(j)] * (sums_[j] / rows_ + static_cast<double>(origin_[j]));
     out.weights.insert(out.weights.end(), w.begin(), w.end());
     out.bias.push_back(static_cast<float>(bias));
-    // With (A + alpha) w = c, the squares that are left are those of y - w·c - alpha |w|².
+    // With (A + alpha) w = c, the residual sum of squares is |y|² - w·c - alpha |w|².
     const double all = target_squares_[o] - target_sums_[o] * target_sums_[o] / rows_;
     if (all > 0)
       out.explained += (w.dot(with.col(column)) + alpha * w.squaredNorm()) / all / static_cast<double>(outputs_);

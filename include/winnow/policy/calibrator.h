@@ -12,8 +12,9 @@
 #include "winnow/policy/layer.h"
 #include "winnow/policy/observer.h"
 
-/// A calibration has facts about a model that methods use. A method provides the calibrator of its facts: `winnow
-/// calibrate` shows passages of a text to the calibrators of all methods, and writes their results to a file.
+/// A calibration contains facts about a model that some methods need. Such a method provides the calibrator of its
+/// facts: `winnow calibrate` shows passages of a text to the calibrators of all methods, and writes their results to a
+/// file.
 namespace winnow::policy {
 
 /// Number of first tokens of a passage that calibrators skip, since they are unlike all others.
@@ -34,7 +35,7 @@ class WINNOW_EXPORT Calibrator : public Observer {
   virtual void see_scores(const Scores& scores);
   /// Returns the results. REQUIRES: at least one passage. Called once, after all passages.
   virtual std::vector<float> numbers() = 0;
-  /// Variance of the log scores that the numbers explain, as a share; empty if they do not predict scores. REQUIRES:
+  /// Share of the log scores' variance that the numbers explain; empty if they do not predict scores. REQUIRES:
   /// numbers() has been called.
   virtual std::optional<double> explained() const;
 };

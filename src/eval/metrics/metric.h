@@ -25,9 +25,9 @@ double rouge_l_zh(std::string_view answer, std::string_view reference);
 /// of the right one's.
 double classification(std::string_view answer, std::string_view right, std::span<const std::string> classes);
 
-/// Share of an answer's numbers that are the right one: of "Paragraph N" or "段落N", …
+/// Share of an answer's numbers that equal N of the reference, "Paragraph N" or "段落N".
 double retrieval(std::string_view answer, std::string_view reference);
-/// … or the reference itself.
+/// Share of an answer's numbers that equal the reference.
 double count(std::string_view answer, std::string_view reference);
 
 /// The paragraph numbers in an answer, in their order.

@@ -17,8 +17,8 @@ struct Cut {
   const char* name;
   int length;   ///< tokens of a sample by default
   int samples;  ///< of each text, by default
-  int share;    ///< the prompt is this fraction (1 / share) of a sample, …
-  int most;     ///< … but at most this number of tokens
+  int share;    ///< the prompt is 1 / share of a sample, at most `most` tokens
+  int most;     ///< tokens of the longest prompt
   int every;    ///< tokens of a span with a perplexity of its own; 0: none
 };
 

@@ -17,9 +17,9 @@ struct AnswerCost {
   int answer_tokens = 0;
   int reasoning_tokens = 0;  ///< tokens of the answers, known at their ends
   int answer_steps = 0;      ///< decode steps of all answers; the first token of each needs none
-  int asked_tokens = 0;      ///< longest answer that the request or the server's options allow, …
-  int context_tokens = 0;    ///< … that also fits into the context, …
-  int max_tokens = 0;        ///< … and into the memory
+  int asked_tokens = 0;      ///< longest answer by the request or the server's options
+  int context_tokens = 0;    ///< the same, limited by the context
+  int max_tokens = 0;        ///< the same, limited by context and memory
   int prompts_read = 0;
   double entries_per_head = 0;  ///< mean over the prompts that have been read
   std::size_t bytes_held = 0;   ///< of the prompts' caches after compression

@@ -36,7 +36,7 @@ struct WordLists {
   /// Patterns of answers that are sentences, with ADJECTIVE and NOUN. The text before each word occurs once, so that
   /// small models can follow it, and they begin like any sentence.
   std::vector<const char*> sentences;
-  std::vector<const char*> calls;  ///< for code: verbs, …
+  std::vector<const char*> calls;  ///< for code: verbs
   std::vector<const char*> objects;
   std::vector<const char*> arguments;
 };
