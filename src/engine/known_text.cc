@@ -18,7 +18,7 @@ KnownText::KnownText(Session::Impl& session, TextStore& store, std::string owner
       chain_(store.find(owner_, text)),
       known_(std::min(static_cast<int>(chain_.size()), most / TextBlock::kTokens)) {
   constexpr auto kTokens = as_size(TextBlock::kTokens);
-  const std::size_t bytes = TextBlock::bytes(session.hparams, type) + kTokens * sizeof(Token);
+  const std::size_t bytes = TextBlock::bytes(session.hparams, type);
   for (std::size_t first = chain_.size() * kTokens; first + kTokens <= text.size(); first += kTokens) {
     if (!store_.reserve(bytes)) break;
     reserved_ += bytes;

@@ -112,9 +112,13 @@ void TextReading::begin_text() {
   known_.emplace(session_, texts_, fmt::format("{} {} {}", static_cast<int>(type), is_packed, *text_.cache_salt),
                  stage_tokens(), most_known(is_packed), type);
   found_ = as_size(known_->tokens());
+  const ReadingInput input{.text = stage_tokens(), .known = &*known_};
+  if (found_ == 0) {
+    reading_.emplace(session_, *part().reading, input);
+    return;
+  }
   const ReadingSizes sizes{.text = stage.tokens(), .known = known_->tokens(), .asked = static_cast<int>(stage.asked)};
-  reading_.emplace(session_, ReadingPlan(session_, sizes, std::span(&*stage.keep, 1)),
-                   ReadingInput{.text = stage_tokens(), .known = &*known_});
+  reading_.emplace(session_, ReadingPlan(session_, sizes, std::span(&*stage.keep, 1)), input);
 }
 
 double TextReading::tokens_left() const {

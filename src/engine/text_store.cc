@@ -13,23 +13,24 @@ namespace {
 
 std::size_t layer_bytes(const model::Hparams& hparams, ElementType type, int layer) {
   const auto heads = kv_heads_of(hparams.layer(layer));
-  return 2 * as_size(TextBlock::kTokens) * as_size(heads.count) * cache::row_bytes(type, heads.dim);
+  return cache::LayerScratch::bytes(type, {&heads, 1}, TextBlock::kTokens);
 }
 
 }  // namespace
 
 TextBlock::TextBlock(MemoryAccount& account, const model::Hparams& hparams, ElementType type,
                      std::span<const Token> tokens)
-    : tokens_(tokens.begin(), tokens.end()), rows_(account, bytes(hparams, type), "keys and values of a text") {
+    : tokens_(tokens.begin(), tokens.end()) {
   std::size_t place = 0;
   for (int layer = 0; layer < hparams.n_kv_layer; ++layer) {
     places_.push_back(place);
     place += layer_bytes(hparams, type, layer);
   }
+  rows_ = Buffer(account, place, "keys and values of a text");
 }
 
 std::size_t TextBlock::bytes(const model::Hparams& hparams, ElementType type) {
-  std::size_t out = 0;
+  std::size_t out = as_size(kTokens) * sizeof(Token);
   for (int layer = 0; layer < hparams.n_kv_layer; ++layer) out += layer_bytes(hparams, type, layer);
   return out;
 }
@@ -72,10 +73,6 @@ std::vector<TextBlockPtr> TextStore::find(std::string_view owner, std::span<cons
   return out;
 }
 
-std::size_t TextStore::stored(std::string_view owner, std::span<const Token> text) const {
-  return chain(owner, text).size() * as_size(TextBlock::kTokens);
-}
-
 bool TextStore::drop_one() {
   for (const auto& [used, node] : by_use_) {
     if (!node->next.empty() || node->block.use_count() > 1) continue;
@@ -85,7 +82,6 @@ bool TextStore::drop_one() {
     const std::vector<Token> key(tokens.begin(), tokens.end());
     by_use_.erase({used, node});
     siblings->erase(key);
-    ++generation_;
     return true;
   }
   return false;
@@ -110,7 +106,6 @@ void TextStore::put(std::string_view owner, std::span<const TextBlockPtr> chain)
       node = std::make_unique<Node>(Node{block, next});
       held_ += block->bytes();
       by_use_.emplace(0, node.get());
-      ++generation_;
     }
     nodes.push_back(node.get());
     next = &node->next;

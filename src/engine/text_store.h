@@ -30,6 +30,7 @@ class TextBlock {
 
   /// Throws MemoryError. REQUIRES: kTokens tokens.
   TextBlock(MemoryAccount& account, const model::Hparams& hparams, ElementType type, std::span<const Token> tokens);
+  /// Bytes of such a block, with its tokens.
   static std::size_t bytes(const model::Hparams& hparams, ElementType type);
 
   std::span<const Token> tokens() const { return tokens_; }
@@ -55,17 +56,12 @@ class TextStore {
   std::size_t memory() const { return memory_; }
   /// The longest stored chain that the text begins with; its blocks count as used.
   std::vector<TextBlockPtr> find(std::string_view owner, std::span<const Token> text);
-  /// Number of tokens of that chain.
-  std::size_t stored(std::string_view owner, std::span<const Token> text) const;
   /// Reserves bytes for new blocks; false if blocks in use leave no room for them.
   bool reserve(std::size_t bytes);
   void release(std::size_t bytes) { reserved_ -= bytes; }
   /// Stores the blocks of a text from its beginning. Blocks that are there already stay.
   void put(std::string_view owner, std::span<const TextBlockPtr> chain);
 
-  /// Changes whenever the set of blocks changes.
-  std::uint64_t generation() const { return generation_; }
-  int blocks() const { return static_cast<int>(by_use_.size()); }
   std::size_t held() const { return held_; }
 
  private:
@@ -89,7 +85,6 @@ class TextStore {
   std::size_t held_ = 0;
   std::size_t reserved_ = 0;
   std::uint64_t uses_ = 0;
-  std::uint64_t generation_ = 0;
   std::map<std::string, Children, std::less<>> owners_;
   std::set<std::pair<std::uint64_t, Node*>> by_use_;
 };
