@@ -15,7 +15,7 @@ namespace winnow {
 /// An answer with its timings.
 struct Reply {
   Generation generation;
-  Message message;      ///< the generation, with reasoning and content apart
+  Message message;      ///< the generation, with reasoning and content separated
   int tokens_read = 0;  ///< before the answer began
   double read_ms = 0;
   double answer_ms = 0;

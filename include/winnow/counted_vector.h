@@ -49,7 +49,7 @@ class CountingAllocator {
   MemoryAccount* account_;
 };
 
-/// Vector for memory of a method's parts that grows with the prompt, so that a session counts it.
+/// Vector whose bytes the session counts, for data of a method's parts that grow with the prompt.
 template <class T>
 using CountedVector = std::vector<T, CountingAllocator<T>>;
 

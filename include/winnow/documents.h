@@ -68,7 +68,8 @@ struct DocumentDamage {
   std::string what;  ///< one sentence
 };
 
-/// How well each layer singles out the blocks that matter, to choose samkv's option `deciding` for a model.
+/// Measures of how well each layer singles out the blocks that matter. They help to choose samkv's option `deciding`
+/// for a model.
 struct Calibration {
   /// [layer] Number of documents in which the layer singles out the block that matters most over all layers.
   std::vector<int> scores;

@@ -68,13 +68,15 @@ class WINNOW_EXPORT Model {
   /// Throws InputError for an empty prompt and for one that is certain to exceed 64 times the model's trained context
   /// (RoPE options extend it), UsageError for an unknown chat template.
   Prompt tokenize(const PromptText& prompt) const;
-  /// Tokens of a conversation without messages, once, and of each question as its first. Throws as above.
+  /// Tokens of a text and of several questions about it, each asked as the conversation's first message. REQUIRES:
+  /// `text` has no messages. Throws as above.
   Prompts tokenize(const Conversation& text, std::span<const std::string> questions) const;
-  /// Tokens of a conversation up to where the next answer begins, or of its text alone, ready for any question. Throws
-  /// as above, and UsageError if it ends with an answer.
+  /// Tokens of a conversation to the beginning of the next answer; of one without messages, to the place where a
+  /// question can follow. Throws as above, and UsageError if it ends with an answer.
   std::vector<Token> tokenize(const Conversation& conversation) const;
-  /// Tokens that a question adds to a conversation that was read. If the conversation ends with a question, that one's
-  /// answer is left empty. Throws InputError for a question that is too long, UsageError for an unknown chat template.
+  /// Tokens that a question adds to a conversation that was read. If the conversation ends with a question, that
+  /// question gets an empty answer. Throws InputError for a question that is too long, UsageError for an unknown chat
+  /// template.
   Turn turn(const Conversation& read, const std::string& question) const;
   /// Hash of the whole file, or of all parts. Computed at the first call, in 0.3 s per GB in the page cache.
   std::uint64_t hash() const;

@@ -39,7 +39,7 @@ class WINNOW_EXPORT Questions {
   Questions(Session& session, Prefilled text, std::vector<std::vector<Token>> questions);
 
   std::size_t size() const { return questions_.size(); }
-  /// The text as every question finds it; null if each question was read together with the text.
+  /// The compressed text, to which each question is appended; null if each question was read together with the text.
   const Prefilled* text() const { return text_ ? &*text_ : nullptr; }
 
   /// Reads a question. REQUIRES: questions are asked in order, each once; the last one takes the text's caches, the

@@ -21,17 +21,17 @@ inline constexpr std::string_view kAuto = "auto";
 /// It needs a budget. It does not change within a minor version.
 WINNOW_EXPORT Spec recommended(Protocol protocol);
 
-/// Describes `auto` like list_methods() the others. Its parts are the specs it stands for, by protocol.
+/// Describes `auto` as list_methods() describes other methods. Its parts are the specs it stands for, by protocol.
 WINNOW_EXPORT MethodInfo describe_recommended();
 
-/// The recommended method for `auto`, else Spec::parse(text). Throws what that throws.
+/// The recommended method for `auto`, else Spec::parse(text). Throws whatever Spec::parse() throws.
 WINNOW_EXPORT Spec spec_for(std::string_view text, Protocol protocol);
 
 /// `auto` or `auto (question-agnostic)` for the specs of recommended(), which are too long for tables; any other spec
 /// unchanged.
 WINNOW_EXPORT std::string method_label(const std::string& spec);
 
-/// Footnotes for the specs with another label; empty: none has one.
+/// Footnotes that give the specs behind shortened labels; empty if no label is shortened.
 WINNOW_EXPORT std::string label_notes(const std::vector<std::string>& specs);
 
 /// Cache options before the protocol is known, which decides which method `auto` is.

@@ -106,10 +106,11 @@ struct WINNOW_EXPORT SchedulerOptions {
   /// The longest time between two tokens of an answer while prompts are read. One quantum (one chunk through one layer)
   /// is always read.
   std::chrono::milliseconds max_itl = std::chrono::milliseconds(50);
-  /// Limit of the sum of all promises: bytes of keys, values, hidden states and work space. The machine must have them.
-  /// Not counted: packed weights of one layer, the work space of a decode step, and caches of waiting requests.
+  /// Limit of the sum of all promises: bytes of keys, values, hidden states and work space. REQUIRES: the machine has
+  /// this much memory free. Not counted: packed weights of one layer, the work space of a decode step, and caches of
+  /// waiting requests.
   std::size_t memory = std::numeric_limits<std::size_t>::max();
-  /// Additional bytes for texts that are stored for later requests.
+  /// Additional bytes for the prefix store: caches of texts, for later requests with the same options.
   std::size_t prefix_memory = 0;
   /// Additional bytes for full keys and values of texts. A later request with the same beginning reads only the rest,
   /// with any method; its answer is the same.
@@ -141,9 +142,9 @@ struct RequestState {
   std::size_t entries_held = 0;  ///< of the same caches, over KV heads of layers without a window
 };
 
-/// Reads and answers any number of requests at once. An answer is bit for bit that of the request alone, whichever
-/// other requests there are. Memory is promised before a request begins, so none fails halfway for lack of memory.
-/// Belongs to one thread, like its session, which must not be used otherwise meanwhile.
+/// Reads and answers any number of requests at once. An answer is bit for bit the same as if its request ran alone.
+/// Memory is promised before a request begins, so none fails halfway for lack of memory. Belongs to one thread, like
+/// its session, which must not be used otherwise meanwhile.
 class WINNOW_EXPORT Scheduler {
  public:
   using Id = std::uint64_t;
@@ -165,9 +166,9 @@ class WINNOW_EXPORT Scheduler {
   /// ended.
   void cancel(Id id);
 
-  /// Makes one decode step for all answers, then reads prompts for the remaining time. Returns false if there is
-  /// nothing left to do, or nothing before something outside happens. Errors end the requests that they concern. Throws
-  /// only Interrupted (Session::on_stop()), after all requests have ended with their partial answers.
+  /// Makes one decode step for all answers, then reads prompts for the remaining time. Returns false if no request is
+  /// left, or if all of them wait for a cache source. Errors end the requests that they concern. Throws only
+  /// Interrupted (Session::on_stop()), after all requests have ended with their partial answers.
   bool advance();
 
   std::vector<RequestState> states() const;

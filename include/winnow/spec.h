@@ -28,7 +28,7 @@ class WINNOW_EXPORT Spec {
   /// Parses one spec. Throws UsageError; for an unknown method or option it names the nearest one and lists all, for an
   /// impossible combination it gives the reason. Independent of any model.
   static Spec parse(std::string_view text);
-  /// The same with another registry than registered().
+  /// Parses with a registry other than registered().
   static Spec parse(std::string_view text, const policy::Registry& registry);
   /// The same for endless texts: a method that evicts at every step gets positions=cache unless the text says
   /// otherwise.

@@ -34,8 +34,8 @@ class WINNOW_EXPORT Vocab {
   virtual std::vector<Token> beginning() const = 0;
   /// EOS if the GGUF asks for it, else nothing.
   virtual std::vector<Token> ending() const = 0;
-  /// Tokens of a text from its beginning on, in which control tokens have their names, such as a template's. BOS comes
-  /// first if the GGUF asks for it and the text does not open with it. Throws InputError.
+  /// Tokens of a text in which control tokens are given by name, such as a template's output. BOS comes first if the
+  /// GGUF asks for it and the text does not open with it. Throws InputError.
   std::vector<Token> opening(std::string_view text) const;
 
   /// Bytes of one token; control tokens have none. Concatenated, they are the text. A token may end within a character

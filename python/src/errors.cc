@@ -18,8 +18,8 @@ nb::object add_error(nb::module_& m, const char* name, const nb::handle& bases, 
 
 }  // namespace
 
-/// The hierarchy of winnow/error.h, each with the built-in exception that it also derives from. The last translator
-/// that fits is used, so derived classes come after their bases.
+/// The errors of winnow/error.h. Each also derives from a built-in exception. The last translator that fits is used, so
+/// derived classes come after their bases.
 void bind_errors(nb::module_& m) {
   const auto base = add_error<Error>(m, "Error", PyExc_Exception, "Base of every exception that winnow raises.");
   const auto usage = add_error<UsageError>(m, "UsageError", nb::make_tuple(base, nb::handle(PyExc_ValueError)),

@@ -11,7 +11,7 @@ namespace winnow::documents {
 
 namespace {
 
-/// Sum over layers of each middle block's rank by exponent, the smallest first.
+/// Each middle block's rank by exponent, summed over layers. The block with the smallest exponent has rank 0.
 std::vector<int> rank_sums(std::span<const std::vector<Representative>> layers) {
   std::vector<int> sums(layers.empty() ? 0 : layers.front().size());
   for (const auto& blocks : layers) {

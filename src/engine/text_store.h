@@ -17,15 +17,16 @@
 #include "model/hparams.h"
 #include "winnow/model.h"
 
-/// Full keys and values of texts that were read. A longer text with the same beginning is read from there on, and its
-/// method sees the same as if all of it were read.
+/// Full keys and values of texts that were read. If a later text begins with such a text, only its remaining tokens are
+/// read, and its method sees the same as if all of them were.
 namespace winnow::engine {
 
 /// Keys and values of kTokens consecutive tokens in all layers that store them, in the type of a scratch. They depend
 /// on all tokens before.
 class TextBlock {
  public:
-  /// Rows that products compute together (network::Linear), so that a block is computed alike in every text.
+  /// Number of rows that matrix products compute together (network::Linear), so a block has the same bits in every
+  /// text.
   static constexpr int kTokens = 64;
 
   /// Throws MemoryError. REQUIRES: kTokens tokens.
@@ -69,14 +70,14 @@ class TextStore {
   using Children = std::map<std::vector<Token>, std::unique_ptr<Node>>;
   struct Node {
     TextBlockPtr block;
-    Children* siblings = nullptr;  ///< that it is one of
+    Children* siblings = nullptr;  ///< the map that contains this node
     Children next = {};
     std::uint64_t used = 0;
   };
 
   /// Nodes of the longest chain.
   std::vector<Node*> chain(std::string_view owner, std::span<const Token> text) const;
-  /// A block counts as used later than those after it, so that these are dropped before it.
+  /// Marks blocks as used, the last one first: the end of a chain is dropped before its beginning.
   void touch(std::span<Node* const> chain);
   /// Drops the least recently used leaf that nothing else holds. Returns false if there is none.
   bool drop_one();

@@ -32,7 +32,7 @@ enum class Activation : std::uint8_t {
 
 constexpr int kMostExperts = 1024;  ///< per layer, as in llama.cpp
 
-/// Function that makes the router's logits the experts' scores.
+/// Function from the router's logits to the experts' scores.
 enum class Gating : std::uint8_t {
   softmax,
   sigmoid,
@@ -44,12 +44,11 @@ struct Experts {
     never,
     where_counted,
     always
-  };                                                         ///< where_counted: if the key expert_count is
-                                                             ///< there
+  };                                                         ///< where_counted: if the file has the key expert_count
   enum class Width : std::uint8_t { of_feed_forward, own };  ///< own: the key expert_feed_forward_length
-  /// A shared expert, which every row uses. counted: as wide as expert_shared_count of the others. feed_forward: the
-  /// usual feed-forward block; it and the experts have their own norms before and after (post_ffw_norm_1,
-  /// pre_ffw_norm_2, post_ffw_norm_2).
+  /// A shared expert, which every row uses. counted: its width is that of expert_shared_count ordinary experts.
+  /// feed_forward: the usual feed-forward block; it and the experts have their own norms before and after
+  /// (post_ffw_norm_1, pre_ffw_norm_2, post_ffw_norm_2).
   enum class Shared : std::uint8_t { none, plain, gated, counted, feed_forward };
 
   Presence presence = Presence::never;
@@ -88,12 +87,12 @@ struct Architecture {
       scaled,       ///< rope.freq_base_swa (default: the others' base), with the others' scaling
       unscaled,     ///< the others' base, without scaling
       own_base,     ///< rope.freq_base_swa (10000), without scaling
-      windows_only  ///< layers without a window rotate nothing; these have base and scaling
+      windows_only  ///< layers without a window do not rotate; the others have the file's base and scaling
     };
     int every = 0;           ///< default period, whose last layer has no window; 0: no windows
     bool listed = false;     ///< the file must say for each layer whether it has one
-    bool required = false;   ///< the key is required
-    int otherwise = 0;       ///< default of the key; 0: no windows
+    bool required = false;   ///< the key attention.sliding_window is required
+    int otherwise = 0;       ///< default of attention.sliding_window; 0: no windows
     int only_layers = 0;     ///< only networks with this number of layers have windows; 0: all
     bool own_heads = false;  ///< head sizes from key_length_swa, value_length_swa and rope.dimension_count_swa
     Rotation rotation = Rotation::as_global;

@@ -25,11 +25,11 @@ struct Cell {
     bool is_full = false;                  ///< the record is the full cache's, which stands for the cell's method
   };
 
-  /// By task, then by sample (including what was read of it): cells are compared on the samples that both have.
+  /// [task][sample id and hash of the prompt] Cells are compared on the samples that both have.
   std::map<std::string, std::map<std::string, Value>> values;
   int planned = 0;   ///< samples
-  int measured = 0;  ///< of these, measured samples, with or without a figure
-  int skipped = 0;   ///< of these, samples without a figure
+  int measured = 0;  ///< of the planned samples, with or without a figure
+  int skipped = 0;   ///< of the measured samples, those without a figure
   int full = 0;      ///< samples with the full cache's figure
 
   int samples() const { return measured - skipped; }
@@ -48,15 +48,15 @@ struct Difference {
 };
 std::optional<Difference> difference(const Cell& a, const Cell& b);
 
-/// Records of a sheet's run, or of another run with the same settings. A prompt that fits into the budget was not
-/// measured with it; the full cache's figure, if any, stands for it, since nothing would be evicted. Cells point to the
-/// records, which must outlive them.
+/// Records of a sheet's run, or of another run with the same settings. A method is not measured on a prompt that fits
+/// into its budget: nothing would be evicted, so the full cache's figure, if any, stands in its place. Cells point to
+/// the records, which must outlive them.
 class Found {
  public:
   Found(const Sheet& sheet, const std::vector<eval::Record>& records);
 
   Cell cell(const CellKey& key) const;
-  /// The series of the cell's records, or of those that stand for them.
+  /// The series of the cell's records, or of the full cache's records that stand in their place.
   std::vector<std::vector<double>> series(const CellKey& key) const;
 
  private:

@@ -17,8 +17,8 @@ struct Plan {
 };
 
 /// Plans to measure the samples of the recipe's cells. Leaves out what cannot be measured, and notes why: tasks without
-/// their files, lengths beyond the model's context (unless `limits` or the measure allow them). The lengths of `tasks`,
-/// if any, replace the recipe's for tasks with lengths. Prompts that the paper cuts are cut to fit the context;
+/// their files, lengths beyond the model's context (unless `limits` or the measure allow them). If `tasks` has lengths,
+/// they replace the recipe's in all tasks that have lengths. Prompts that the paper cuts are cut to fit the context;
 /// `limits.max_prompt`, if any, limits these and all prompts from files. Throws what making the tasks throws, except
 /// for missing files.
 Plan plan(const Recipe& recipe, const Model& model, const eval::TaskOptions& tasks, const eval::PromptLimits& limits);

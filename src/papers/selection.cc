@@ -10,8 +10,8 @@ namespace winnow::papers {
 
 namespace {
 
-/// True if a sample can have a value. For a sample with an answer, NAME@N is measured after N tokens of it; for others
-/// it does not depend on the answer. The last token of a given answer is predicted, but not read.
+/// True if a sample can have a value. NAME@N is measured after N tokens of the sample's answer, if it has one. The last
+/// token of a given answer is predicted, but not read.
 bool is_reached(const std::string& value, const eval::Sample& sample) {
   const auto at = value.find('@');
   if (at == std::string::npos || sample.max_tokens == 0) return true;

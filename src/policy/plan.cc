@@ -128,7 +128,7 @@ std::vector<LayerBudget> spread_over_layers(const Method& method, int budget, st
   const int tokens = layers.front().tokens;
   const int count = static_cast<int>(layers.size());
   const bool fits = tokens <= budget;
-  // If everything fits, no budget is too small, unless the lanes will grow into it.
+  // A budget that holds the whole prompt is never too small, unless the lanes will grow until it is full.
   if (method.needs_budget() && (!fits || method.schedule != Schedule::once)) {
     for (const auto& prompt : layers) check_budget(method, budget, prompt);
   }

@@ -35,7 +35,7 @@ class Page {
   std::size_t count() const { return (header_.lower - sizeof(header_)) / sizeof(std::uint16_t); }
   NodeHeader node(std::size_t i) const { return at<NodeHeader>(offsets_[i]); }
   std::string key(std::size_t i) const;
-  /// Data of a leaf's node, or the data's place.
+  /// Data of a leaf's node; for large data, the number of its first overflow page.
   std::span<const std::byte> data(std::size_t i) const;
   [[noreturn]] void fail(const std::string& why) const;
 

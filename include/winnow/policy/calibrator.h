@@ -20,7 +20,7 @@ namespace winnow::policy {
 /// Number of first tokens of a passage that calibrators skip, since they are unlike all others.
 inline constexpr int kUnlikeOthers = 4;
 
-/// Sizes of a layer without a window. KV-sharing layers are as large.
+/// Sizes of a layer without a window, which are also those of the layers that share its keys and values.
 struct CalibratedLayer {
   int query_heads = 0;
   int kv_heads = 0;

@@ -202,7 +202,7 @@ class Observers {
 class WINNOW_EXPORT ObserverResults {
  public:
   ObserverResults() = default;
-  /// [place] null for observers that the current part does not use.
+  /// [place]; null for observers that the current part does not use.
   explicit ObserverResults(std::vector<const Observer*> observers) : observers_(std::move(observers)) {}
 
   /// Throws std::logic_error if the method did not declare that the part uses the result.

@@ -18,7 +18,7 @@ WINNOW_EXPORT Option pyramid_option();
 
 enum class FloorRule : std::uint8_t {
   blend,  ///< a head gets (1 - floor) of its count in the ranking over the layer plus floor of the uniform share
-  hard,   ///< each head's best floor * mean entries are safe; the ranking over the layer fills the rest
+  hard,   ///< a head keeps its best (floor * mean) entries; the ranking over the layer fills the rest
 };
 
 /// Ada-KV (Feng et al., 2024, "Ada-KV: Optimizing KV Cache Eviction by Adaptive Budget Allocation for Efficient LLM

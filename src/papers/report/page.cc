@@ -80,8 +80,8 @@ std::string wide_row(const char* kind, const std::string& text, std::size_t colu
   return fmt::format("<tr class=\"{}\"><td class=\"text\" colspan=\"{}\">{}</td></tr>\n", kind, columns, escaped(text));
 }
 
-/// Rows of orders or pairs, grouped under the name of their model or claim. `row_of` returns "" for an unmeasured one;
-/// each group ends with the number of these.
+/// Rows of orders or pairs, grouped under the name of their model or claim. `row_of` returns "" for what was not
+/// measured; each group ends with the number of such rows.
 template <class Of, class RowOf>
 std::string grouped_rows(const std::vector<Of>& all, std::size_t columns, const RowOf& row_of) {
   std::string out;
