@@ -167,7 +167,7 @@ class WINNOW_EXPORT Scheduler {
   void cancel(Id id);
 
   /// Makes one decode step for all answers, then reads prompts for the remaining time. Returns false if no request is
-  /// left, or if all of them wait for a cache source. Errors end the requests that they concern. Throws only
+  /// left, or if all that have begun wait for a cache source. Errors end the requests that they concern. Throws only
   /// Interrupted (Session::on_stop()), after all requests have ended with their partial answers.
   bool advance();
 
