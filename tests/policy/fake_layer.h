@@ -30,7 +30,7 @@ namespace winnow::test {
 using Attention = std::function<double(int, int, int)>;
 
 inline Attention random_attention(unsigned seed) {
-  // A function of its arguments, not of the order of calls.
+  // The result depends only on the arguments, not on the order of calls.
   return [seed](int h, int i, int j) {
     std::uint64_t x = seed + 1;
     for (const int part : {h, i, j}) x = (x ^ static_cast<std::uint64_t>(part)) * 0x9E3779B97F4A7C15U, x ^= x >> 29;
@@ -38,7 +38,7 @@ inline Attention random_attention(unsigned seed) {
   };
 }
 
-/// Random attention and such in which ties decide.
+/// Random attention, and attention with many ties.
 inline std::vector<std::pair<const char*, Attention>> attentions() {
   return {{"random", random_attention(5)},
           {"constant", [](int, int, int) { return 0.01; }},
@@ -47,14 +47,14 @@ inline std::vector<std::pair<const char*, Attention>> attentions() {
           {"spikes", [](int h, int, int j) { return j % (17 + h) == 0 ? 0.5 : 0.0; }}};
 }
 
-/// One layer of a prompt and of what follows it, with attention of its own making: probabilities are multiples of
-/// 2^-20, so that sums of them are exact in f32 and in double, quotients keep their order, and ties are ties in both.
+/// One layer of a prompt and of later tokens, with invented attention: probabilities are multiples of 2^-20, so their
+/// sums are exact in f32 and in double, quotients keep their order, and ties are ties in both.
 class FakeLayer {
  public:
   static constexpr int kDim = 8;
 
-  /// With `words` there are only so many different tokens, in turns: their keys before RoPE and their values are equal.
-  /// RoPE multiplies the dimensions that it rotates by `magnitude`.
+  /// With `words` > 0 there are only `words` different tokens, in turns; equal tokens have equal keys before RoPE and
+  /// equal values. RoPE multiplies the dimensions that it rotates by `magnitude`.
   FakeLayer(int kv_heads, int group, int n, Attention attention, int words = 0, float magnitude = 1)
       : classes(n),
         kv_heads_(kv_heads),
@@ -91,23 +91,23 @@ class FakeLayer {
   }
 
   attention::Shape shape() const { return {kv_heads_ * group_, kv_heads_, kDim, 1, 0, cap, sink_logits}; }
-  float cap = 0;                    ///< the soft cap of logits; the attention of its own making knows none
-  std::vector<float> sink_logits;   ///< [H_q] or empty; set, the attention's rows leave the rest of 1 to sinks
+  float cap = 0;                    ///< soft cap of logits; ignored by the invented attention
+  std::vector<float> sink_logits;   ///< [H_q] or empty; if set, sinks get the rest of each attention row to 1
   std::vector<TokenClass> classes;  ///< [n]
-  int question = 0;                 ///< last tokens that are the question
-  /// What a calibration predicts; by default no two alike.
+  int question = 0;                 ///< length of the question, the prompt's last tokens
+  /// Scores predicted by the calibration; all different by default.
   std::function<float(int kv_head, int token)> predicted = [](int kv_head, int token) {
     return std::sin(static_cast<float>(kv_head + 1) * 12.9F + static_cast<float>(token) * 78.2F) - 3;
   };
-  reference::QueryStatistics statistics;  ///< of a calibration, no two heads alike
-  policy::LayerCalibration::Facts facts;  ///< more of a calibration
+  reference::QueryStatistics statistics;  ///< of the calibration, different for each head
+  policy::LayerCalibration::Facts facts;  ///< further facts of the calibration
 
   int tokens() const { return n_; }
   policy::LayerPrompt prompt() const { return {n_, group_, kDim, kv_heads_, question}; }
   const cache::LayerScratch& scratch() const { return scratch_; }
   double at(int h, int i, int j) const { return std::floor(attention_(h, i, j) * 1048576) / 1048576; }
 
-  /// The attention of the query heads of one KV head, of the prompt and `more` tokens after it.
+  /// Attention of one KV head's query heads, for the prompt and `more` tokens after it.
   std::vector<reference::Matrix> group(int kv_head, int more = 0) const {
     std::vector<reference::Matrix> out;
     const auto rows = static_cast<std::size_t>(n_ + more);
@@ -120,13 +120,13 @@ class FakeLayer {
     return out;
   }
 
-  /// Of some pairs, without the magnitude.
+  /// RoPE of some pairs of dimensions, without the magnitude.
   static const Rope& rope() {
     static const Rope rope{Rope::Pairing::adjacent, {1.0F, 0.3F, 0.1F}, 1.0F};
     return rope;
   }
   const Rope& stretched_rope() const { return stretched_; }
-  /// Queries of all heads before RoPE, [n][H_q][d], with means of their own.
+  /// Queries of all heads before RoPE, [n][H_q][d], with different means.
   std::vector<float> queries() const {
     std::mt19937 random(77);
     std::normal_distribution<float> normal;
@@ -141,13 +141,13 @@ class FakeLayer {
     return out;
   }
 
-  /// What the output projection makes of one element of a query head's output: one of kOutputs numbers.
+  /// Weight of the output projection, from one element of a query head's output to one of kOutputs numbers.
   static constexpr int kOutputs = 11;
   static double output_weight(int query_head, int element, int output) {
     return std::sin(1.7 * query_head + 0.9 * element * element + 2.3 * output);
   }
 
-  /// Of the row that a token's query is made of: powers of two, so that quotients are exact.
+  /// Length of a token's layer input. Powers of two, so quotients are exact.
   static double input_length(int position) { return std::ldexp(1.0, position % 3); }
 
   cache::KeepPlan plan(const std::string& text, int budget) const { return plan(Spec::parse(text), budget); }
@@ -160,7 +160,7 @@ class FakeLayer {
     return out;
   }
 
-  /// Shows a method what it has asked to see.
+  /// Gives a method the results of the observers that it requested.
   void look(const policy::Method& method, int budget, int layer, int layers,
             const std::function<void(const policy::LayerView&)>& at) const {
     const policy::LayerCalibration calibration = this->calibration();
@@ -187,7 +187,7 @@ class FakeLayer {
     at(view);
   }
 
-  /// A calibration whose map finds a token's predictions by a row that is 1 at its number.
+  /// A calibration that maps each token's one-hot input row to its predictions.
   policy::LayerCalibration calibration() const {
     auto out = facts;
     auto& weights = out["predicted scores"];
@@ -200,7 +200,7 @@ class FakeLayer {
     return policy::LayerCalibration(std::move(out));
   }
 
-  /// What attention gives for rotated_queries(), by the softmax of their products with the keys, [n][H_q][d].
+  /// Attention outputs of rotated_queries(), by the softmax of their products with the keys, [n][H_q][d].
   std::vector<double> outputs() const {
     std::vector<std::vector<float>> tokens;
     for (int j = 0; j < n_; ++j) tokens.push_back(token(j));
@@ -225,7 +225,7 @@ class FakeLayer {
   }
 
  private:
-  /// All rows pass at once.
+  /// Shows all rows in one chunk.
   void show(policy::LayerObservers& observers, std::span<const policy::ObserverRequestPtr> requests) const {
     std::vector<float> inputs(static_cast<std::size_t>(n_) * static_cast<std::size_t>(n_));
     for (int j = 0; j < n_; ++j) inputs[static_cast<std::size_t>(j * n_ + j)] = 1;
@@ -245,7 +245,7 @@ class FakeLayer {
     }
   }
 
-  /// The projection that output_weight() is.
+  /// The projection given by output_weight().
   class Projection : public policy::OutputProjection {
    public:
     explicit Projection(const FakeLayer& of) : of_(of) {}
@@ -276,7 +276,7 @@ class FakeLayer {
     }
   }
 
-  /// A row of attention, or of the softmax of multiplied logits where that is asked for.
+  /// A row of attention; with a power, the softmax of the multiplied logits.
   std::vector<float> raised(const attention::ColumnRequest& what, int h, int i) const {
     std::vector<float> row;
     const double power = what.power.empty() ? 1 : what.power[static_cast<std::size_t>(i - n_) + what.power.size()];
@@ -306,7 +306,7 @@ class FakeLayer {
     }
   }
 
-  /// The rows of a passage attend like those that follow the prompt; of texts there are none.
+  /// The rows of a passage attend like the rows that follow the prompt. There are no texts.
   void fill(const policy::Replay& replay, attention::ColumnStatistics& out) const {
     for (int h = 0; h < kv_heads_ * group_; ++h) {
       for (const auto& passage : replay.passages) {
@@ -341,7 +341,7 @@ inline std::vector<std::int32_t> kept(const cache::KeepPlan& plan, int head, int
   return plan.keeps_all() ? first_integers(n) : plan.heads[head];
 }
 
-/// A layer's lanes after its prompt, token by token.
+/// A layer's lanes while tokens are decoded after the prompt.
 class FakeDecode {
  public:
   FakeDecode(const FakeLayer& layer, const std::string& spec, int budget, ElementType type = ElementType::f32)
@@ -350,7 +350,7 @@ class FakeDecode {
     layer.look(spec_.method(), budget, 0, 2, [&](const policy::LayerView& view) { kept_.commit(plan, view); });
   }
 
-  /// The next token enters.
+  /// Stores the next token.
   void enter() {
     const auto row = layer_.token(position_);
     kept_.reserve(1);
@@ -362,7 +362,7 @@ class FakeDecode {
     }
   }
 
-  /// The query of the token that has entered, [H_q][d].
+  /// Query of the stored token, [H_q][d].
   std::vector<float> query() const {
     std::mt19937 random(static_cast<unsigned>(position_) + 5000);
     std::normal_distribution<float> normal;
@@ -371,7 +371,7 @@ class FakeDecode {
     return out;
   }
 
-  /// What it reads in a layer.
+  /// Entries that this query reads in a layer.
   std::vector<cache::AttendPlan> plans(int layer) const {
     const auto q = query();
     std::vector<cache::AttendPlan> out(layer_.shape().kv_heads);
@@ -380,7 +380,7 @@ class FakeDecode {
     return out;
   }
 
-  /// The slots of one head's lane that it reads in a layer.
+  /// Slots of one head's lane that this query reads in a layer.
   std::vector<std::int32_t> read(int layer, int head) const {
     const auto plan = plans(layer)[head];
     if (plan.empty()) return first_integers(lanes().length(head));
@@ -391,7 +391,7 @@ class FakeDecode {
     return slots;
   }
 
-  /// The method follows, all heads at once, or each in a thread of its own.
+  /// Runs the method's step for all heads at once, or for each head in its own thread.
   enum class Heads : std::uint8_t { together, in_threads };
   void finish_step(Heads heads = Heads::together) {
     const auto shape = layer_.shape();
@@ -457,8 +457,8 @@ class FakeDecode {
   policy::SequenceLayer kept_;
 };
 
-/// A decode beside a slow reference of each KV head, of which `step()` is a step and `kept_` what it keeps, from the
-/// prompt's end on. Lanes never hold `longest` entries.
+/// Compares a decode with a slow reference of each KV head, whose `kept_` are the kept entries after each `step()`.
+/// Lanes always hold fewer than `longest` entries.
 template <class Reference>
 void expect_as_references(const FakeLayer& layer, const std::string& spec, int budget, int longest,
                           std::vector<Reference> expected, int steps) {

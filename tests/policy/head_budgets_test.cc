@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A part that spreads a layer's budget over its heads.
+// Tests of parts that spread a layer's budget over its heads.
 #include <gtest/gtest.h>
 
 #include "policy/fake_layer.h"
@@ -8,7 +8,7 @@
 namespace winnow::test {
 namespace {
 
-/// A part that gives each head of a layer what the layer's index says, to see that it knows the layer.
+/// The part's result depends on the layer's index, which shows that it is called with the right layer.
 TEST(HeadBudgets, of_a_part_follow_from_its_layer) {
   constexpr int kTokens = 100;
   constexpr int kBudget = 40;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The heads of a layer may take a step at the same time: also a test for the thread sanitizer.
+// The heads of a layer may take a step at the same time. Also run under the thread sanitizer.
 #include <gtest/gtest.h>
 
 #include "policy/fake_layer.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Methods that are added from outside, those of examples/my-method: what they keep, and who knows of them.
+// The methods of examples/my-method, which are added from outside: kept entries, and the list of methods.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -28,7 +28,7 @@ double squared_length(const FakeLayer& layer, int head, int token, int kv_heads)
   return std::inner_product(value, value + FakeLayer::kDim, value, 0.0);
 }
 
-/// The last `recent` tokens and the best of those before them.
+/// The last `recent` tokens, and the best of the tokens before them.
 std::vector<std::int32_t> best(const std::vector<double>& scores, int budget, int recent) {
   const int n = static_cast<int>(scores.size());
   std::vector<std::int32_t> order(n);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What holds for every method's plan.
+// Properties of every method's plan.
 #include "policy/plan.h"
 
 #include <gtest/gtest.h>
@@ -30,7 +30,7 @@ TEST(Plan, refuses_what_is_always_kept_already) {
   }
 }
 
-/// Of methods whose scores need work space.
+/// The methods tested have scores that need work space.
 TEST(Plan, takes_the_bytes_that_were_foretold) {
   constexpr int kTokens = 700;
   constexpr int kBudget = 100;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What the methods' references share: double precision, plain loops, straight from the definitions. Shares nothing with
-// src/.
+// Functions shared by the references of methods: double precision, plain loops, directly from the definitions. Shares
+// nothing with src/.
 
 #include <algorithm>
 #include <cstdint>
@@ -21,7 +21,7 @@ using Matrix = std::vector<std::vector<double>>;  ///< [query row][key]
 
 inline std::size_t z(int i) { return static_cast<std::size_t>(i); }
 
-/// Sum over the query rows [from, to) of what each key gets.
+/// Attention that each key gets from the query rows [from, to), summed.
 inline std::vector<double> column_sums(const Matrix& a, int from, int to, int keys) {
   std::vector<double> out(z(keys));
   for (int i = from; i < to; ++i) {
@@ -30,7 +30,7 @@ inline std::vector<double> column_sums(const Matrix& a, int from, int to, int ke
   return out;
 }
 
-/// One number for each key from the group's.
+/// Combines the group's numbers for each key.
 inline std::vector<double> combined(const std::vector<std::vector<double>>& group, const std::string& gqa) {
   std::vector<double> out(group.front().size());
   for (std::size_t j = 0; j < out.size(); ++j) {
@@ -61,7 +61,7 @@ inline std::vector<double> pooled(const std::vector<double>& score, int kernel, 
   return out;
 }
 
-/// Positions from the best score to the worst; of equals the later first. score[i] belongs to position first + i.
+/// Positions in descending order of score; the later of equal ones comes first. score[i] belongs to position first + i.
 inline std::vector<std::int32_t> ranking(const std::vector<double>& score, int first = 0) {
   std::vector<std::int32_t> order(score.size());
   for (std::size_t j = 0; j < order.size(); ++j) order[j] = first + static_cast<std::int32_t>(j);

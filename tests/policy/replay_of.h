@@ -5,7 +5,8 @@
 
 namespace winnow::test {
 
-/// What a method reads again after a prompt of so many tokens, in a layer of KV heads with `group` query heads each.
+/// The replay that a method requests after a prompt of `tokens` tokens, in a layer with `group` query heads for each KV
+/// head.
 inline policy::Replay replay_of(const policy::Method& method, int tokens, int group, int budget) {
   const policy::LayerPrompt prompt{tokens, group};
   const policy::Asking asking{.prompt = prompt, .budget = budget, .first_layer = prompt};

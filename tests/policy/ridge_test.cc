@@ -31,7 +31,7 @@ struct Data {
   }
 };
 
-/// Inputs with means far from 0, of which two are nearly the same and one never changes.
+/// Inputs with means far from 0. Two inputs are nearly equal, and one is constant.
 Data data_of(int n, int inputs, int outputs) {
   std::mt19937 random(static_cast<unsigned>(n * 100 + inputs));
   std::normal_distribution<float> normal;

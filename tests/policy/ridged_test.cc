@@ -9,7 +9,7 @@ namespace {
 constexpr double kRidge = 0.1;
 constexpr double kClose = 1e-9;  // condition numbers are below 1e4, and sums have 40 terms
 
-/// Singular without the ridge.
+/// A matrix that would be singular without the ridge.
 Eigen::MatrixXd matrix_of(int n) {
   std::srand(3);
   const Eigen::MatrixXd rows = Eigen::MatrixXd::Random(n / 2, n);
@@ -32,7 +32,7 @@ TEST(Ridged, has_the_root_of_the_inverse) {
   EXPECT_LT((root.transpose() * root * matrix - identity).cwiseAbs().maxCoeff(), kClose);
 }
 
-/// Two equal rows whose difference has been lost: the second pivot would be 0.
+/// Two rows are equal, so the second pivot would be 0.
 TEST(Ridged, has_no_pivot_below_the_least_eigenvalue) {
   const auto x = Ridged(Eigen::MatrixXd::Ones(2, 2), 1e-4).solve(Eigen::VectorXd::Ones(2));
   EXPECT_DOUBLE_EQ(x(0), 1);

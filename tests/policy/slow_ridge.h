@@ -8,12 +8,12 @@
 
 namespace winnow::test {
 
-/// Ridge regression of one target by the normal equations of what is centred, solved by elimination with pivots; in
-/// double precision, sharing nothing with src/.
+/// Ridge regression of one target by the normal equations of centred data, solved by elimination with pivots, in double
+/// precision. Shares nothing with src/.
 struct SlowRidge {
   std::vector<double> weights;
   double bias = 0;
-  double explained = 0;  ///< share of the target's variance
+  double explained = 0;  ///< share of the target's variance that is explained
 
   SlowRidge(const std::vector<std::vector<double>>& rows, const std::vector<double>& targets, double alpha) {
     const std::size_t n = rows.size();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Words around the best entries, held against a reference that reads the text itself, letter by letter.
+// Compares span(X) with a reference that finds words in the text itself, letter by letter.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -41,7 +41,7 @@ bool is_letter_of_word(char c) {
   return all.find(c) != std::string::npos;
 }
 
-/// Whether a word goes on from one token to the next.
+/// True if a word continues from token j into the next token.
 bool word_goes_on(const Pieces& text, int j) {
   const auto& a = text[z(j)];
   const auto& b = text[z(j + 1)];
@@ -60,7 +60,7 @@ bool sentence_ends_with(const Pieces& text, int j) {
   return next.empty() || !is_letter_of_word(next.front());
 }
 
-/// Whether nothing is handed on over the border behind a token.
+/// True if no score passes the border after token j.
 bool ends(const Pieces& text, int j, const std::string& stop) {
   if (stop == "none") return false;
   return line_ends_with(text, j) || (stop == "sentence" && sentence_ends_with(text, j));
@@ -73,7 +73,8 @@ struct Shape {
   double power = 1;
 };
 
-/// What an entry gets of another one's score, which counts from 0: from each that no border divides from it.
+/// Share of entry `from`'s score that entry `to` gets; 0 if there is a border between them. `score`: relative to the
+/// lowest one.
 double handed_on(const Pieces& text, double score, int from, int to, const Shape& shape) {
   if (from != to && score < 1) score = std::pow(score, shape.power);
   for (int j = std::min(from, to); j < std::max(from, to); ++j) {
@@ -84,16 +85,16 @@ double handed_on(const Pieces& text, double score, int from, int to, const Shape
 }
 
 struct Kept {
-  std::vector<std::int32_t> order;  ///< all entries, those that stay first
-  std::vector<double> worth;        ///< of each entry, by its word
+  std::vector<std::int32_t> order;  ///< all entries, the kept ones first
+  std::vector<double> worth;        ///< of each entry's word
 };
 
-/// Of entries without a window behind them.
+/// Ranking of all entries of a text that has no window.
 Kept spans(const Pieces& text, const std::vector<double>& score, const Shape& shape) {
   const int n = static_cast<int>(score.size());
   const double least = *std::min_element(score.begin(), score.end());
   Kept out{{}, std::vector<double>(z(n))};
-  std::vector<int> word(z(n));  // its first entry
+  std::vector<int> word(z(n));  // first entry of each entry's word
   for (int j = 0; j < n; ++j) {
     word[z(j)] = j > 0 && word_goes_on(text, j - 1) ? word[z(j - 1)] : j;
     double& worth = out.worth[z(word[z(j)])];
@@ -116,7 +117,7 @@ std::vector<std::int32_t> with_window(const Kept& spans, int count, int n) {
   return sorted(out);
 }
 
-/// Sums over the window, of each head.
+/// Attention of the window to each entry, summed, for each head.
 std::vector<std::vector<double>> window_sums(const FakeLayer& layer, int window) {
   std::vector<std::vector<double>> out;
   const int n = layer.tokens();
@@ -136,7 +137,7 @@ std::vector<double> summed(const std::vector<std::vector<double>>& heads) {
   return out;
 }
 
-const std::string kScores = "snapkv:window=8,kernel=1,gqa=sum";  // exact, so that ties are ties
+const std::string kScores = "snapkv:window=8,kernel=1,gqa=sum";  // exact, so ties stay ties
 
 std::string spec_of(const Shape& shape, const std::string& per) {
   std::ostringstream out;
@@ -185,12 +186,12 @@ TEST(Span, a_prompt_that_fits_stays_whole) {
   EXPECT_TRUE(layer.plan("span(" + kScores + ")", 60).keeps_all());
 }
 
-/// An answer that a grid would cut: the best entry is the first digit of a number.
+/// The best entry is the first digit of a number, which fixed chunks would cut.
 TEST(Span, no_number_is_cut_by_hand) {
   Pieces text = {"one", " line", "\n", "The", " id", " is", " "};
   for (int i = 0; i < 12; ++i) text.emplace_back(i % 4 == 3 ? "-" : "7");
   for (const char* word : {".", " And", " on", " it", " goes", ".", "a", "b"}) text.emplace_back(word);
-  const int n = static_cast<int>(text.size());  // 27, the last two are the window
+  const int n = static_cast<int>(text.size());  // 27; the last two are the window
   FakeLayer layer(1, 1, n, [](int, int, int j) { return j == 7 ? 0.5 : j == 20 ? 0.25 : 0.0; });
   set_text(layer, text);
   const auto of = [&](const std::string& options, int budget) {
@@ -202,13 +203,13 @@ TEST(Span, no_number_is_cut_by_hand) {
     out.insert(out.end(), {25, 26});
     return out;
   };
-  EXPECT_EQ(of("before=0.9,after=0.1", 18), range(3, 19));   // from the line's begin to the number's end
+  EXPECT_EQ(of("before=0.9,after=0.1", 18), range(3, 19));   // from the line's beginning to the number's end
   EXPECT_EQ(of("before=0.1,after=0.96", 15), range(7, 20));  // to the sentence's end
-  EXPECT_EQ(of("before=0.1,after=0.9", 5), range(7, 10));    // cut: its first entries
-  auto both = range(6, 19);                                  // 0.3 before the number, and 0.25 of another sentence
+  EXPECT_EQ(of("before=0.1,after=0.9", 5), range(7, 10));    // the word is cut: its first entries
+  auto both = range(6, 19);                                  // 0.3 before the number, and 0.25 in another sentence
   both.insert(both.end() - 2, 20);
   EXPECT_EQ(of("before=0.6,after=0.1", 16), both);
-  EXPECT_EQ(of("before=0.9,after=0.1,stop=none", 19), range(2, 19));  // over the line's begin, which is worth 0.3
+  EXPECT_EQ(of("before=0.9,after=0.1,stop=none", 19), range(2, 19));  // across the line's beginning, which is worth 0.3
 }
 
 TEST(Span, a_mark_inside_of_a_number_ends_nothing) {
@@ -219,7 +220,7 @@ TEST(Span, a_mark_inside_of_a_number_ends_nothing) {
             (std::vector<std::int32_t>{1, 2, 3, 4, 5, 9, 10}));
 }
 
-/// It gets nothing from its neighbours either.
+/// Its neighbours' scores do not help it, either.
 TEST(Span, a_score_that_is_no_number_is_the_worst) {
   FakeLayer layer(1, 1, 30, [](int, int, int j) { return j == 7 ? std::nan("") : j == 6 ? 0.5 : 0.0; });
   set_text(layer, Pieces(30, " word"));
@@ -228,7 +229,7 @@ TEST(Span, a_score_that_is_no_number_is_the_worst) {
   EXPECT_FALSE(std::binary_search(kept_all_but_one.begin(), kept_all_but_one.end(), 7));
 }
 
-/// Scores below 0 count from the lowest: the longest key's entry hands nothing on.
+/// Negative scores count relative to the lowest one: the entry with the longest key gives nothing to its neighbours.
 TEST(Span, scores_may_be_negative) {
   constexpr int kTokens = 60;
   FakeLayer layer(1, 1, kTokens, random_attention(3));
@@ -245,7 +246,7 @@ TEST(Span, scores_may_be_negative) {
   }
 }
 
-/// A weak entry hands on less than its share: 0.25 becomes 0.0625, so that its neighbours are not worth 0.125.
+/// With a power, weak entries give less to their neighbours: 0.25 becomes 0.0625, so a neighbour gets less than 0.125.
 TEST(Span, a_power_of_weak_scores_is_handed_on_by_hand) {
   FakeLayer layer(1, 1, 30, [](int, int, int j) { return j == 5 ? 0.25 : j == 12 ? 0.125 : j == 20 ? 2.0 : 0.0; });
   set_text(layer, Pieces(30, " word"));
@@ -259,8 +260,7 @@ TEST(Span, a_power_of_weak_scores_is_handed_on_by_hand) {
   EXPECT_EQ(of("2", 9), (std::vector<std::int32_t>{5, 12, 20, 21, 22, 23, 24, 25}));  // 0.0625 before 6's 0.03125
 }
 
-/// How many entries each head gets when the best `total` are taken of all heads together, of equals the later, then
-/// those of the lower head.
+/// Number of entries of each head among the best `total` of all heads; of equal ones the later, then the lower head's.
 std::vector<int> counts_of_best(const std::vector<std::vector<float>>& worth, int total) {
   std::vector<std::pair<int, int>> order;
   for (int h = 0; h < static_cast<int>(worth.size()); ++h) {
@@ -305,7 +305,7 @@ TEST(AdaSpan, heads_share_a_budget_by_what_their_spans_are_worth) {
   }
 }
 
-/// kvzip(span(X)): words come by their worth, and any entry may come by what the repetition gives to it.
+/// kvzip(span(X)): an entry is kept for its word's worth, or for the attention that it gets from the repetition.
 TEST(KVzipSpan, words_and_what_is_repeated_compete) {
   constexpr int kTokens = 120;
   for (const auto& [name, attention] : attentions()) {

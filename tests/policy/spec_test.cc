@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The grammar of specs, budgets and kv types.
+// Tests of the grammar of specs, budgets and KV types.
 #include "winnow/spec.h"
 
 #include <gtest/gtest.h>

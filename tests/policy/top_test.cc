@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whole numbers from fractions, and the best entries of one head and of a layer.
+// Tests of rounding shares to whole numbers, and of the best entries of a head and of a layer.
 #include "policy/top.h"
 
 #include <gtest/gtest.h>
@@ -64,7 +64,7 @@ TEST(Top, is_what_sorting_gives) {
     std::vector<float> scores(1 + random() % 40);
     for (float& x : scores) x = kinds[random() % kinds.size()];
     std::vector<std::int32_t> order(scores.size());
-    std::iota(order.rbegin(), order.rend(), 0);  // later ones first
+    std::iota(order.rbegin(), order.rend(), 0);  // descending positions
     const auto value = [&](std::int32_t i) {
       return std::isnan(scores[i]) ? std::pair(0, 0.0F) : std::pair(1, scores[i]);
     };
@@ -80,8 +80,9 @@ TEST(TopOfLayer, counts_the_best_of_all_heads) {
   Scores scores(2, 4);
   std::ranges::copy(std::vector<float>{5, 1, 2, 7}, scores.head(0).begin());
   std::ranges::copy(std::vector<float>{5, 2, 6, 0}, scores.head(1).begin());
-  EXPECT_EQ(top_of_layer(scores, 3, {}), (std::vector<int>{2, 1}));      // 7, 6, then 5 of the lower head
-  EXPECT_EQ(top_of_layer(scores, 2, {1, 1}), (std::vector<int>{1, 1}));  // 6 at 2; of the twos the later position
+  EXPECT_EQ(top_of_layer(scores, 3, {}), (std::vector<int>{2, 1}));  // 7, 6, then 5 of the lower head
+  EXPECT_EQ(top_of_layer(scores, 2, {1, 1}),
+            (std::vector<int>{1, 1}));  // 6 at position 2; of the two 2s, the later position
   EXPECT_EQ(top_of_layer(scores, 8, {}), (std::vector<int>{4, 4}));
 }
 

@@ -16,7 +16,7 @@ namespace winnow::reference {
 
 using Complex = std::vector<std::complex<double>>;  ///< [d / 2]
 
-/// The pairs of a head [dim].
+/// Pairs of a head's vector [dim].
 inline Complex pairs_of(const float* head, int dim, const Rope& rope) {
   Complex out;
   const int rotated = static_cast<int>(rope.frequency.size());
@@ -27,14 +27,14 @@ inline Complex pairs_of(const float* head, int dim, const Rope& rope) {
   return out;
 }
 
-/// Radians by which a position turns each pair.
+/// Angle by which one position rotates each pair, in radians.
 inline std::vector<double> frequencies(int dim, const Rope& rope) {
   std::vector<double> out(rope.frequency.begin(), rope.frequency.end());
   out.resize(static_cast<std::size_t>(dim / 2));
   return out;
 }
 
-/// The pairs of a key that is rotated to a position, before that.
+/// Un-rotates the pairs of a key that was rotated to a position.
 inline Complex unrotated(Complex key, double position, const std::vector<double>& omega) {
   for (std::size_t f = 0; f < key.size(); ++f) key[f] *= std::polar(1.0, -position * omega[f]);
   return key;
@@ -56,7 +56,7 @@ inline double trigonometric_score(const Complex& mean, const float* mean_lengths
   return all / count;
 }
 
-/// Numbers less their mean, by their standard deviation.
+/// Subtracts the mean and divides by the standard deviation.
 inline std::vector<double> standardized(std::vector<double> x) {
   double mean = 0;
   for (const double v : x) mean += v / static_cast<double>(x.size());
@@ -66,7 +66,7 @@ inline std::vector<double> standardized(std::vector<double> x) {
   return x;
 }
 
-/// Of one KV head: what is known of the queries of its query heads, and how they score some keys together.
+/// Query statistics of one KV head's query heads, and the scores that they give to keys together.
 struct TrigonometricGroup {
   const QueryStatistics& statistics;
   int first_query_head;
@@ -74,9 +74,9 @@ struct TrigonometricGroup {
   int dim;
   const Rope& rope;
   int future = 65536;
-  bool largest = true;  ///< of the group's scores, else their mean
+  bool largest = true;  ///< the largest of the group's scores, or else their mean
 
-  /// `keys` are before RoPE, so far before the last token.
+  /// `keys`: before RoPE, each at a distance before the last token.
   std::vector<double> scores(const std::vector<Complex>& keys, const std::vector<double>& distances) const {
     std::vector<double> out(keys.size());
     for (int g = 0; g < group; ++g) {

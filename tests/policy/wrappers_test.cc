@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Spreading a budget over layers and heads, and whole chunks, by presets and by wrappers.
+// Tests of budgets over layers and heads, and of whole chunks, by presets and by wrappers.
 #include <gtest/gtest.h>
 
 #include <numeric>
@@ -12,8 +12,8 @@ namespace {
 
 using namespace reference;
 
-/// Flattened ranking of the scores of all heads: pairs (head, index), the best first; of equals the later index, then
-/// the lower head.
+/// Ranking of the scores of all heads: pairs (head, index), the best first; of equal ones the later index, then the
+/// lower head.
 std::vector<std::pair<int, int>> flattened(const std::vector<std::vector<double>>& scores) {
   std::vector<std::pair<int, int>> out;
   for (int h = 0; h < static_cast<int>(scores.size()); ++h) {
@@ -28,7 +28,8 @@ std::vector<std::pair<int, int>> flattened(const std::vector<std::vector<double>
   return out;
 }
 
-/// Rounds down, then hands out what is left by the largest fraction. Shares are multiples of 1/2 here: exact.
+/// Rounds down, then adds the remaining units by the largest fraction. Shares are multiples of 1/2 here, so this is
+/// exact.
 std::vector<int> rounded(const std::vector<double>& shares, int total) {
   std::vector<int> out;
   std::vector<std::pair<double, int>> fraction;
@@ -90,7 +91,7 @@ TEST(Ada, keeps_what_the_reference_keeps) {
 }
 
 TEST(Ada, a_hard_floor_protects_each_heads_best) {
-  // All that the ranking wants lies in head 0; a floor of a half leaves head 1 half of its share.
+  // All of the best entries are in head 0. With floor=0.5, head 1 keeps half of its share.
   FakeLayer layer(2, 1, 60, [](int h, int, int j) { return h == 0 ? 0.01 + j * 0.001 : 0.001 * (j % 5); });
   const auto plan = layer.plan("ada-snapkv:window=4,kernel=1,floor-rule=hard,floor=0.5", 24);
   EXPECT_EQ(plan.heads[0].size(), 4 + 30U);
@@ -101,7 +102,7 @@ TEST(Ada, a_hard_floor_protects_each_heads_best) {
   EXPECT_EQ(uniform.heads[1].size(), 24U);
 }
 
-/// Theory of the paper: the selection's total score is never smaller than with uniform shares.
+/// The paper proves that the selection's total score is never smaller than with uniform shares.
 TEST(Ada, never_selects_less_score_than_uniform) {
   for (unsigned seed = 0; seed < 20; ++seed) {
     FakeLayer layer(4, 1, 70,
@@ -132,10 +133,10 @@ std::vector<int> layer_budgets(const std::string& spec, int budget, int layers, 
 }
 
 TEST(Pyramid, follows_the_formula_and_adds_up) {
-  // C = 100, min = 5, max = 195: 195, 147.5, 100, 52.5, 5 and the window of 32; of the halves one goes up, the lower
-  // layer's.
+  // C = 100, min = 5, max = 195: 195, 147.5, 100, 52.5, 5, plus the window of 32. Of the two halves, the lower layer's
+  // is rounded up.
   EXPECT_EQ(layer_budgets("pyramidkv", 132, 5, 1000), (std::vector<int>{227, 180, 132, 84, 37}));
-  // No more than the prompt has: max = 150, min = 50.
+  // No layer gets more entries than the prompt has: max = 150, min = 50.
   EXPECT_EQ(layer_budgets("pyramidkv", 132, 3, 182), (std::vector<int>{182, 132, 82}));
   EXPECT_EQ(layer_budgets("pyramid(snapkv):beta=2", 132, 3, 1000), (std::vector<int>{182, 132, 82}));
   EXPECT_EQ(layer_budgets("pyramidkv", 132, 1, 1000), (std::vector<int>{132}));
@@ -171,10 +172,10 @@ TEST(Chunk, keeps_whole_chunks_and_cuts_the_last_by_hand) {
   FakeLayer layer(1, 1, 20, [&](int, int, int j) { return j < 18 ? value[j] * 0.015625 : 0; });
   const auto of = [&](int budget) { return layer.plan("chunk(snapkv:window=2,kernel=1):length=5", budget).heads[0]; };
   EXPECT_EQ(of(7), (std::vector<std::int32_t>{5, 6, 7, 8, 9, 18, 19}));
-  EXPECT_EQ(of(5), (std::vector<std::int32_t>{5, 6, 7, 18, 19}));  // the best is 6, and its neighbours are equally near
-  EXPECT_EQ(of(4), (std::vector<std::int32_t>{6, 7, 18, 19}));     // the later one first
+  EXPECT_EQ(of(5), (std::vector<std::int32_t>{5, 6, 7, 18, 19}));  // the best is 6; its neighbours are equally near
+  EXPECT_EQ(of(4), (std::vector<std::int32_t>{6, 7, 18, 19}));     // of two equally near, the later one
   EXPECT_EQ(of(11), (std::vector<std::int32_t>{3, 5, 6, 7, 8, 9, 15, 16, 17, 18,
-                                               19}));  // of equals in chunk 0 the best is the later, 3
+                                               19}));  // of two equal ones in chunk 0, the later (3) is the best
 }
 
 TEST(Chunk, layers_share_chunks_and_heads_may_not) {
@@ -189,7 +190,7 @@ TEST(Chunk, layers_share_chunks_and_heads_may_not) {
   EXPECT_EQ(uneven[0].size() + uneven[1].size() + uneven[2].size(), 120U);
 }
 
-/// A chunk of one head: its entries lie one after the other.
+/// A chunk of one head: consecutive entries.
 struct Chunk {
   int first;
   int count;
@@ -207,7 +208,7 @@ std::vector<Chunk> chunks_of(const std::vector<double>& score, int length) {
   return out;
 }
 
-/// Of one head: its best chunks, the last one cut to the entries nearest to its best; and the window after.
+/// Best chunks of one head, and the window. The last chunk is cut to the entries nearest to its best one.
 std::vector<std::int32_t> best_chunks_and_window(const std::vector<double>& score, int length, int count, int n) {
   auto chunks = chunks_of(score, length);
   std::sort(chunks.begin(), chunks.end(),
@@ -227,7 +228,7 @@ std::vector<std::int32_t> best_chunks_and_window(const std::vector<double>& scor
   return sorted(out);
 }
 
-/// Each entry with its chunk's mean.
+/// Replaces each entry's score by its chunk's mean.
 std::vector<std::vector<double>> by_chunk(const std::vector<std::vector<double>>& scores, int length) {
   auto out = scores;
   for (auto& score : out) {
@@ -238,7 +239,7 @@ std::vector<std::vector<double>> by_chunk(const std::vector<std::vector<double>>
   return out;
 }
 
-/// How many entries each head gets when the best `total` are taken of all heads together.
+/// Number of entries of each head among the best `total` of all heads.
 std::vector<int> counts_of_best(const std::vector<std::vector<double>>& scores, int total) {
   std::vector<int> out(scores.size());
   const auto order = flattened(scores);
@@ -246,7 +247,7 @@ std::vector<int> counts_of_best(const std::vector<std::vector<double>>& scores, 
   return out;
 }
 
-/// Counts of Ada-KV: mixed with the uniform share, or after each head's best `floor` of it.
+/// Ada-KV's number of entries for each head: blended with the uniform share, or after each head's best `floor` of it.
 std::vector<int> shared(std::vector<std::vector<double>> scores, int base, double floor, const std::string& rule) {
   const int total = base * static_cast<int>(scores.size());
   if (rule == "hard") {
@@ -267,7 +268,7 @@ TEST(AdaChunk, heads_share_a_layers_budget_by_chunks_as_the_reference_does) {
   for (const auto& [name, attention] : attentions()) {
     for (const auto& [kv_heads, group] : {std::pair{1, 1}, {3, 2}, {2, 7}}) {
       FakeLayer layer(kv_heads, group, kTokens, attention);
-      const auto scores = window_scores(layer, kWindow, "sum");  // which is exact, so that ties are ties
+      const auto scores = window_scores(layer, kWindow, "sum");  // exact, so ties stay ties
       for (const int length : {1, 7, 20}) {
         for (const int budget : {9, 10, 33, 60, 149}) {
           for (const std::string floor : {"floor=0.5", "floor=0", "floor=0.5,floor-rule=hard"}) {
@@ -292,8 +293,8 @@ TEST(AdaChunk, heads_share_a_layers_budget_by_chunks_as_the_reference_does) {
 
 TEST(AdaChunk, need_is_measured_on_chunks_by_hand) {
   // Window 2, 18 evictable positions, chunks of 6, 4 entries for each head. Head 0 has single high entries (3 in each
-  // chunk, means 0.5), head 1 one chunk of ones. By entries, the three peaks are the best and head 1 gets the other 5;
-  // by chunks, head 1's chunk is worth twice any of head 0's.
+  // chunk, means 0.5), head 1 one chunk of ones. Ranked by entries, the three peaks are the best, and head 1 gets the
+  // other 5. Ranked by chunks, head 1's chunk has twice the mean of any of head 0's.
   FakeLayer layer(2, 1, 20, [](int h, int, int j) {
     if (j >= 18) return 0.0;
     return 0.015625 * (h == 0 ? (j % 6 == 3 ? 3.0 : 0.0) : (j >= 6 && j < 12 ? 1.0 : 0.0));
@@ -307,7 +308,7 @@ TEST(AdaChunk, need_is_measured_on_chunks_by_hand) {
   EXPECT_EQ(chunks[1], (std::vector<std::int32_t>{6, 7, 8, 9, 10, 11, 18, 19}));
 }
 
-/// But for one, all chunks of a head are kept whole or not at all.
+/// All but one of a head's chunks are kept whole or not at all.
 TEST(AdaChunk, every_head_cuts_at_most_one_chunk) {
   constexpr int kLength = 9;
   for (const auto& [name, attention] : attentions()) {
@@ -337,7 +338,7 @@ TEST(AdaChunk, every_head_cuts_at_most_one_chunk) {
   }
 }
 
-/// As of entries: the chunks that stay are worth no less than those that uniform shares keep.
+/// As with single entries, the kept chunks are worth no less than those that uniform shares keep.
 TEST(AdaChunk, never_selects_less_score_than_uniform) {
   for (unsigned seed = 0; seed < 20; ++seed) {
     FakeLayer layer(4, 1, 70,
@@ -379,7 +380,7 @@ TEST(AdaChunk, the_order_of_wrappers_makes_no_difference) {
   }
 }
 
-/// Heads that share no budget choose together unless they are told to choose apart.
+/// Heads without a shared budget select the same chunks, unless per=head.
 TEST(Chunk, who_chooses_by_default) {
   FakeLayer layer(3, 2, 100, random_attention(4));
   const auto of = [&](const char* spec) { return layer.plan(spec, 40).heads; };
@@ -480,7 +481,7 @@ TEST(Wrappers, heads_share_by_need_inside_and_around_kvzip) {
   }
 }
 
-/// What quest goes around may be changed by other wrappers, inside and outside.
+/// Other wrappers work inside and outside of quest(X).
 TEST(Wrappers, quest_changes_nothing_of_what_is_kept) {
   const FakeLayer layer(2, 2, 100, random_attention(9));
   for (const char* inner : {"snapkv", "nacl", "knorm", "kvzip", "dapq", "lookahead(h2o)", "critical(snapkv)",

@@ -15,7 +15,8 @@ struct Switches {
   bool vpe = true;
 };
 
-/// Equation 12 is for q·k; what is raised here is a softmax of q·k / sqrt(d), which algorithm 1 multiplies by the same.
+/// Equation 12 multiplies q·k. Here the power of a softmax of q·k / sqrt(d) is taken, and algorithm 1 multiplies q·k /
+/// sqrt(d) by the same number.
 double gain(int n, int budget, const Switches& s) {
   if (!s.sgs) return 1;
   const double lambda = n <= budget ? 0 : std::sqrt(2 * std::log(double(n) / budget) / FakeLayer::kDim);
@@ -24,7 +25,7 @@ double gain(int n, int budget, const Switches& s) {
   return n <= std::exp(0.5) * budget ? 1 : lambda * std::sqrt(FakeLayer::kDim);
 }
 
-/// One KV head, from the prompt's end on.
+/// One KV head after the prompt.
 struct Reference {
   Reference(const FakeLayer& layer, int head, int budget, const Switches& s, int more)
       : group_(layer.group(head, more)),
@@ -39,7 +40,7 @@ struct Reference {
     for (int i = n - rows; i < n; ++i) {
       for (const auto& a : group_) {
         const double g = gain(i + 1, budget, s);
-        double sum = g == 1 ? 1 : to_sink(a, i, all_of(i + 1), g);  // the fake layer's rows are attention already
+        double sum = g == 1 ? 1 : to_sink(a, i, all_of(i + 1), g);  // the fake layer's rows are already normalised
         for (int j = 0; g != 1 && j <= i; ++j) sum += std::pow(a[i][j], g);
         for (int j = 0; j <= i; ++j) f[j] += std::pow(a[i][j], g) / sum / static_cast<double>(group_.size());
       }
@@ -65,7 +66,7 @@ struct Reference {
     for (int j = n - recent_; j < n; ++j) kept_.push_back(j);
     kept_ = sorted(kept_);
   }
-  /// `counted`: what the gain counts.
+  /// `counted`: the number from which the gain is computed.
   void step(const std::string& counted, const Switches& s) {
     ++last_;
     kept_.push_back(last_);
@@ -85,7 +86,7 @@ struct Reference {
     kept_.erase(kept_.begin() + static_cast<std::ptrdiff_t>(least));
   }
 
-  /// What a row leaves to a sink, to a power.
+  /// Attention of a row to its sink, raised to a power.
   double to_sink(const Matrix& a, int i, const std::vector<std::int32_t>& keys, double g) const {
     if (!sinks_) return 0;
     double rest = 1;
@@ -112,7 +113,8 @@ TEST(AhaKv, keeps_what_the_reference_keeps) {
       {"ra=off", {"floor", false, true, true}},
       {"sgs=off", {"floor", true, false, true}},
       {"vpe=off", {"floor", true, true, false}}};
-  // No attention that has ties: f32 and double part company there, since sums here are of quotients. Those are below.
+  // No attention with ties: sums of quotients round differently in f32 and in double, so ties would be broken
+  // differently. Tests below have ties.
   const std::vector<std::pair<const char*, Attention>> tables = {
       {"random", random_attention(7)},
       {"another", random_attention(8)},
@@ -133,7 +135,7 @@ TEST(AhaKv, keeps_what_the_reference_keeps) {
   }
 }
 
-/// A learnt sink takes part in the softmax with a gain, in the prompt and while decoding.
+/// Learnt sinks are part of the softmax with a gain, in the prompt and while decoding.
 TEST(AhaKv, multiplies_the_logits_of_learnt_sinks_too) {
   bool differs = false;
   for (const Switches& switches : {Switches{"paper", true, true, true}, Switches{"algorithm", true, true, true}}) {
@@ -191,8 +193,8 @@ TEST(AhaKv, keeps_what_the_reference_keeps_for_200_steps) {
   }
 }
 
-/// A row of 80 keys at a budget of 40 has a gain of sqrt(2 ln 2) = 1.1774, which sharpens the softmax. Algorithm 1
-/// divides it by the root of the 8 channels once more: 0.4163, which flattens it.
+/// With 80 keys and a budget of 40, the gain is sqrt(2 ln 2) = 1.1774, which sharpens the softmax. Algorithm 1 divides
+/// it again by the square root of the 8 channels: 0.4163, which flattens the softmax.
 TEST(AhaKv, the_gain_sharpens_and_the_literal_algorithms_flattens) {
   const auto sums = [](const std::string& spec) {
     FakeLayer layer(1, 1, 80, [](int, int i, int j) { return i < 79 ? 0 : j == 0 ? 0.36 : j == 1 ? 0.16 : 0.01; });

@@ -33,7 +33,7 @@ struct Reference {
       entries_[j] = {sum, value_of(j)};
     }
     if (n <= budget) return;
-    // All that goes is merged into what stays, which takes no notice of values that it has got.
+    // All evicted entries are merged into kept ones. The values merged are the original ones.
     std::map<int, Entry> kept;
     std::vector<double> evictable;
     for (int j = sinks(); j < n - recent(); ++j) evictable.push_back(streaming ? j : entries_[j].received);
@@ -64,7 +64,7 @@ struct Reference {
       if (j < sinks() || j > last_ - recent()) continue;
       if (victim < 0 || (!streaming_ && entry.received < entries_[victim].received)) victim = j;
     }
-    auto drawn = entries_;  // what merging is drawn by
+    auto drawn = entries_;  // attention by which the merges are drawn
     for (auto& [j, entry] : drawn) entry.received = by_newest_ ? of_newest(j) : entry.received;
     const auto gone = drawn[victim];
     const double mean = recent_mean(drawn);
@@ -79,7 +79,7 @@ struct Reference {
       for (std::size_t c = 0; c < gone.value.size(); ++c) it->second.value[c] += gone.value[c] / recent();
     }
   }
-  /// Attention of the newest token to one entry, the group's mean.
+  /// Attention of the newest token to one entry, averaged over the group.
   double of_newest(int j) const {
     double sum = 0;
     for (const auto& a : group_) sum += a[last_][j];
@@ -108,7 +108,7 @@ struct Reference {
   std::map<int, Entry> entries_;
 };
 
-/// Sums of at most 260 values in f32, rounded after each.
+/// Values may differ by the rounding of sums of at most 260 values in f32.
 void expect_same(const FakeDecode& decode, const Reference& expected, const std::string& what) {
   std::vector<std::int32_t> positions;
   for (const auto& [j, entry] : expected.entries_) positions.push_back(j);
@@ -174,8 +174,8 @@ TEST(Cam, after_prefill_alone_and_with_all_dropped_is_h2o) {
 }
 
 TEST(Cam, merges_what_has_received_as_much_as_the_recent_ones_for_sure) {
-  // All entries have received alike, so each that goes is merged: nothing is lost of the sum of values but what falls
-  // beyond the end.
+  // All entries have received equal attention, so each evicted entry is merged. The sum of values loses only the shares
+  // of places beyond the end.
   FakeLayer layer(1, 1, 40, [](int, int i, int j) { return 0.5 / (40 - j) + 0 * i; });
   const auto plan = layer.plan("cam:select=streaming,m=1,prompt=merge", 20);
   std::vector<double> sum(FakeLayer::kDim);

@@ -20,7 +20,7 @@ struct Settings {
   int sinks = 8;
   int recent = 4;
   int sketch = 48;
-  int blend = -1;  ///< percent; negative: what is evicted
+  int blend = -1;  ///< percent; negative: the share of evicted entries
   bool padded = false;
   std::string pad = "valid";
   double floor = 0;
@@ -40,7 +40,7 @@ Vector key_of(const FakeLayer& layer, int head, int token) {
   return {row.begin() + head * kDim, row.begin() + (head + 1) * kDim};
 }
 
-/// What RoPE had made of it is undone pair by pair.
+/// Undoes RoPE pair by pair.
 Vector before_rope(const FakeLayer& layer, int head, int token) {
   Vector key = key_of(layer, head, token);
   const auto& rope = layer.stretched_rope();
@@ -73,7 +73,7 @@ Vector solved(Matrix m, Vector b) {
   return b;
 }
 
-/// Of the tokens that may be evicted.
+/// Leverage scores of the evictable tokens.
 Vector leverages(const FakeLayer& layer, int head, const Settings& s) {
   std::vector<Vector> directions(z(s.sketch), Vector(kDim));
   for (int i = 0; i < s.sketch * kDim; ++i) {
@@ -115,7 +115,7 @@ Vector leverages(const FakeLayer& layer, int head, const Settings& s) {
   return out;
 }
 
-/// Mean over the group of what all queries of a token's tile give to it, times the value's length, pooled.
+/// Attention to each token from all queries of its tile, averaged over the group, times the value's length, pooled.
 Vector attentions_to(const FakeLayer& layer, int head, const Settings& s) {
   const int group = layer.shape().group();
   const int heads = layer.shape().query_heads;
@@ -215,7 +215,7 @@ TEST(Compactor, keeps_what_the_reference_keeps) {
   }
 }
 
-/// YaRN stretches what RoPE rotates: keys before RoPE are as they were.
+/// YaRN stretches the rotated dimensions, and keys before RoPE must not be stretched.
 TEST(Compactor, looks_at_keys_as_they_were_before_rope) {
   const FakeLayer stretched(2, 2, 90, random_attention(1), 0, 3);
   const Settings only_leverage{256, 8, 4, 48, 1000};

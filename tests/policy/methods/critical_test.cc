@@ -15,7 +15,7 @@ constexpr int kTokens = 90;
 constexpr int kWindow = 8;
 constexpr const char* kInner = "snapkv:window=8,kernel=3,pool=mean";
 
-/// Mean over the group of the sums of absolute values of what the output projection makes of each value.
+/// L1 norm of each value after the output projection, averaged over the group.
 std::vector<double> lengths(const FakeLayer& layer, int kv_head) {
   const int group = layer.shape().group();
   std::vector<double> out(z(layer.tokens()));
@@ -40,7 +40,7 @@ std::vector<double> scores(const FakeLayer& layer, int kv_head) {
   return pooled(combined(sums, "mean"), 3, "mean", "valid");
 }
 
-/// `count` entries before the window, and the window: the first stage's places count the window among them.
+/// Selects `count` entries before the window, and the window. The places of the first stage include the window.
 std::vector<std::int32_t> critical(const FakeLayer& layer, int kv_head, int count, double share, double epsilon) {
   const auto score = scores(layer, kv_head);
   const auto length = lengths(layer, kv_head);
@@ -89,7 +89,8 @@ TEST(Critical, with_all_of_the_budget_in_the_first_stage_it_changes_nothing) {
   }
 }
 
-/// The authors' CriticalAdaKV: X's scores say how much a head gets, and each head spends that in two stages.
+/// The authors' CriticalAdaKV: X's scores give each head its number of entries, and each head selects them in two
+/// stages.
 TEST(Critical, heads_share_a_budget_by_the_scores_alone_in_either_order) {
   const FakeLayer layer(
       3, 2, kTokens, [random = random_attention(7)](int h, int i, int j) { return random(h, i, j) * (h / 2 + 1) / 3; });

@@ -18,7 +18,7 @@ std::string spec_of(const Settings& s) {
   return "cur:local=" + std::to_string(s.local) + ",by=" + s.by + ",sinks=" + std::to_string(s.sinks);
 }
 
-/// Squared lengths of the keys (part 0) or values (part 1), each over that of the keys or values of its stretch.
+/// Squared length of each key (part 0) or value (part 1), divided by the sum over its stretch.
 std::vector<double> shares(const FakeLayer& layer, int head, int part, int local) {
   std::vector<double> squares;
   for (int j = 0; j < layer.tokens(); ++j) {
@@ -80,7 +80,7 @@ TEST(Cur, keeps_what_the_reference_keeps) {
   }
 }
 
-/// A head's scores add up to 1, so that no head counts more because its keys are longer.
+/// A head's scores add up to 1, so a head does not get more entries because its keys are longer.
 TEST(Cur, heads_that_share_a_budget_compare_shares) {
   const FakeLayer layer(2, 1, 60, random_attention(1));
   const auto plan = layer.plan("ada(cur:sinks=0):floor=0", 20);

@@ -10,7 +10,7 @@ namespace {
 
 using namespace reference;
 
-/// The largest attention that each key gets from the rows that follow the prompt, pooled; with what is always kept.
+/// Always kept entries, and the best by the largest attention from the rows that follow the prompt, pooled.
 std::vector<std::int32_t> dapq(const std::vector<Matrix>& group, int n, int budget, int queries, int recent, int kernel,
                                const std::string& pool, const std::string& gqa) {
   if (n <= budget) return all_of(n);

@@ -14,9 +14,9 @@ namespace {
 
 using namespace reference;
 
-/// Scores of one KV head, token by token: they fade by `decay`, and the largest attention of the group takes their
-/// place where it is more. `scores` are those of the prompt, from 0 to 1, and `kept` is what is left of it; later the
-/// entry of the lowest score leaves.
+/// One KV head while decoding: with each token a score decays by `decay`, and becomes the largest attention of the
+/// group if that is higher. `scores` are the prompt's, from 0 to 1, and `kept` its kept entries; then the entry with
+/// the lowest score is evicted.
 struct Reference {
   Reference(std::vector<Matrix> group, std::vector<double> scores, std::vector<std::int32_t> kept, int recent,
             double decay)
@@ -33,7 +33,8 @@ struct Reference {
     if (static_cast<int>(kept_.size()) <= budget) return;
     auto least = kept_.end();
     for (auto j = kept_.begin(); j != kept_.end() && *j <= last - recent_; ++j) {
-      if (least == kept_.end() || scores_[*j] < scores_[*least]) least = j;  // of equals the earlier leaves
+      if (least == kept_.end() || scores_[*j] < scores_[*least])
+        least = j;  // of equal entries, the earlier one is evicted
     }
     kept_.erase(least);
   }
@@ -45,8 +46,8 @@ struct Reference {
   double decay_;
 };
 
-/// The scores of `snapkv:window=4,rows=max,kernel=1,gqa=max`: the largest attention of the last 4 queries. Where the
-/// prompt fits, nothing is scored.
+/// Scores of `snapkv:window=4,rows=max,kernel=1,gqa=max`: the largest attention of the last 4 queries. A prompt that
+/// fits has no scores.
 std::vector<double> largest(const std::vector<Matrix>& group, int tokens, int budget) {
   std::vector<double> out(tokens);
   if (tokens <= budget) return out;
@@ -60,7 +61,7 @@ std::vector<double> largest(const std::vector<Matrix>& group, int tokens, int bu
   return out;
 }
 
-/// decay=0.5 multiplies exactly, and nothing comes as far down as a double goes and a float does not.
+/// Multiplying by decay=0.5 is exact, and no score becomes too small for a float.
 TEST(Decoding, keeps_what_the_reference_keeps_for_100_steps) {
   constexpr int kTokens = 60;
   constexpr int kSteps = 100;
@@ -102,7 +103,7 @@ TEST(Decoding, the_prompt_is_compressed_as_without_it) {
   }
 }
 
-/// But a few last tokens stay, as many as half of what the budget has after the first ones.
+/// A few last tokens are kept: half of the budget that the first tokens leave.
 TEST(Decoding, a_method_without_recent_tokens_keeps_some) {
   FakeLayer layer(1, 1, 60, [](int, int, int) { return 0.0; });
   const auto last_kept = [&](const std::string& spec, int budget) {
@@ -116,7 +117,8 @@ TEST(Decoding, a_method_without_recent_tokens_keeps_some) {
   EXPECT_GE(last_kept("decoding(kvzip):recent=20", 30), 13);  // four sinks
 }
 
-/// Scores of knorm are minus the lengths of keys. They lie between 0 and 1, so that attention can exceed them.
+/// Scores of knorm are negative: minus the lengths of keys. They are scaled to lie between 0 and 1, so attention can
+/// exceed them.
 TEST(Decoding, scores_below_0_and_above_1_become_comparable_with_attention) {
   constexpr int kTokens = 60;
   FakeLayer layer(1, 1, kTokens, [](int, int i, int j) { return 0.004 * ((7 * i + 13 * j) % 17); });
@@ -140,7 +142,7 @@ TEST(Decoding, scores_below_0_and_above_1_become_comparable_with_attention) {
   }
 }
 
-/// One entry of each chunk is attended to: by themselves, its others would be the first to leave.
+/// Only one entry of each chunk is attended to. Scored by themselves, the others would be evicted first.
 TEST(Decoding, what_is_kept_together_begins_with_one_score) {
   FakeLayer layer(1, 1, 60, [](int, int, int j) { return j < 40 && j % 10 == 3 ? 0.01 * (1 + j / 10) : 0.0; });
   const auto spec = Spec::parse("decoding(chunk(snapkv:window=4,kernel=1):length=10):recent=0");
@@ -148,7 +150,7 @@ TEST(Decoding, what_is_kept_together_begins_with_one_score) {
   std::map<double, int> entries_of;
   for (const float score : plan.state[0][0]) ++entries_of[score];
   ASSERT_EQ(plan.heads[0].size(), 24);
-  // Two chunks of ten, the best ones, and a window that nothing attends to.
+  // The two best chunks of ten entries, and a window that gets no attention.
   EXPECT_EQ(entries_of.size(), 3);
   EXPECT_EQ(entries_of.begin()->second, 4);
   EXPECT_EQ(std::next(entries_of.begin())->second, 10);

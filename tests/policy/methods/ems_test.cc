@@ -23,7 +23,7 @@ struct Settings {
   bool clamp = false;
   bool rotated = false;
   bool follows = true;
-  int window_share = 0;  ///< percent, by which winnow makes the window from a longer one; 0: it is given
+  int window_share = 0;  ///< percent of the prompt to which a longer window is reduced; 0: `window` is used as it is
 };
 
 std::string spec_of(const Settings& s) {
@@ -54,8 +54,8 @@ Vector turned(Vector key, int positions) {
   return key;
 }
 
-/// One KV head by docs/methods.md: a table of entries, each in a class that is named by its centre's position, and the
-/// local tokens.
+/// One KV head as in docs/methods.md: local tokens, and a table of entries, each in a class that has its centre's
+/// position as its name.
 struct Reference {
   struct Entry {
     int centre;
@@ -243,7 +243,7 @@ struct Reference {
   std::map<int, Class> classes_;
 };
 
-/// What is in a lane: each entry's key before RoPE and value, by position.
+/// Contents of a lane: each entry's key before RoPE and its value, by position.
 std::map<int, std::pair<std::vector<float>, std::vector<float>>> table_of(const cache::LayerLanes& lanes, int head) {
   std::map<int, std::pair<std::vector<float>, std::vector<float>>> out;
   std::vector<float> key(FakeLayer::kDim);
@@ -275,8 +275,7 @@ void expect_same(const cache::LayerLanes& lanes, int head, const Reference& expe
     ASSERT_TRUE(table.contains(j)) << what << ": entry " << j;
     const auto& [key, value] = table.at(j);
     const auto& wanted_class = expected.classes_.at(entry.centre);
-    // Vectors of length at most 6 are stored in f32 after each of at most 230 merges, and keys are rotated back once: a
-    // few roundings each.
+    // Vectors of length at most 6 are rounded to f32 after each of at most 230 merges, and keys are un-rotated once.
     for (std::size_t c = 0; c < key.size(); ++c) {
       ASSERT_NEAR(key[c], entry.norm * wanted_class.direction[c], 230 * 4 * 6 * 0x1p-24) << what << ": entry " << j;
       ASSERT_NEAR(value[c], wanted_class.value[c], 230 * 4 * 6 * 0x1p-24) << what << ": entry " << j;
@@ -320,7 +319,7 @@ TEST(Ems, follows_the_reference_with_every_switch) {
   all[5].rotated = true;
   all[6].follows = false;
   all[7].tau = 0.6;
-  all[8].tau = -1;  // everything finds its like
+  all[8].tau = -1;  // all entries are similar enough
   all[9].rows = "max";
   all[10].gqa = "max";
   for (const auto& settings : all) follow_reference(settings, 24, 80, random_attention(6));
@@ -348,7 +347,7 @@ TEST(Ems, merges_by_equal_weights_where_nothing_is_attended_to) {
   const FakeLayer layer(1, 1, 40, [](int, int, int) { return 0.0; });
   const FakeDecode decode(layer, spec_of(settings), 9);
   const auto table = table_of(decode.lanes(), 0);
-  // One centre, 27 merged entries of it.
+  // One centre and its 27 merged entries.
   ASSERT_EQ(table.size(), 9U + 27U);
   Vector mean(FakeLayer::kDim);
   for (const auto& [j, unused] : table) {
@@ -360,7 +359,7 @@ TEST(Ems, merges_by_equal_weights_where_nothing_is_attended_to) {
   for (std::size_t c = 0; c < mean.size(); ++c) EXPECT_NEAR(table.at(centre).second[c], mean[c], 28 * 4 * 0x1p-24);
 }
 
-/// Keys are compared, and merged keys as long, as without the magnitude of the dimensions that RoPE rotates.
+/// Comparisons of keys and lengths of merged keys ignore the magnitude of the rotated dimensions.
 TEST(Ems, a_magnitude_of_some_dimensions_does_not_count) {
   const int rotated = FakeLayer::rope().rotated_dims();
   const FakeLayer plain(2, 3, 70, random_attention(8), 5);
@@ -413,8 +412,7 @@ TEST(Ems, from_a_threshold_of_1_on_merges_nothing_not_even_what_is_equal) {
 }
 
 TEST(Ems, brings_the_global_sums_to_the_windows_share_of_the_queries) {
-  // Rows that sum to 1: the ratio is window / n, so position 0, which half of all attention goes to, counts as 8 of 80
-  // rows' worth.
+  // Rows sum to 1, so the ratio is window / n: position 0, which gets half of all attention, counts as 8 of 80 rows.
   const int n = 80;
   const FakeLayer layer(1, 1, n, [](int, int i, int j) { return i == 0 ? 1.0 : j == 0 ? 0.5 : j == i ? 0.5 : 0.0; });
   const auto spec = Spec::parse("ems:window=8,kernel=1");

@@ -12,7 +12,7 @@ using namespace reference;
 
 using Vector = std::vector<double>;
 
-/// R x, with R the mean of the rotations to the positions first … first + count - 1.
+/// R x, where R is the mean of the rotations to the positions first … first + count - 1.
 Vector mean_rotated(const Vector& x, int first, int count) {
   Vector out(x.size());
   for (int t = first; t < first + count; ++t) {
@@ -44,7 +44,7 @@ std::string spec_of(const Settings& s) {
          ",softmax=" + (s.softmax_over_all ? "all" : "evictable");
 }
 
-/// k' R C R' k is the mean of (q - m)' R' k squared, so no matrix is needed.
+/// No matrix is needed: k' R C R' k is the mean of ((q - m)' R' k)².
 std::vector<std::int32_t> expected_attention(const FakeLayer& layer, int head, int budget, const Settings& s) {
   constexpr int kDim = FakeLayer::kDim;
   const int n = layer.tokens();
@@ -102,7 +102,7 @@ TEST(ExpectedAttention, keeps_what_the_reference_keeps) {
   }
 }
 
-/// A sink makes no difference to one head; in a group's mean, heads that give more to theirs count less.
+/// With one query head a sink changes nothing. In a group's mean, heads whose sinks get more attention count less.
 TEST(ExpectedAttention, has_the_network_s_caps_and_sinks) {
   for (const float cap : {0.0F, 2.0F}) {
     for (const bool sinks : {false, true}) {

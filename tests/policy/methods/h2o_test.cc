@@ -8,8 +8,8 @@ namespace {
 
 using namespace reference;
 
-/// Received attention of each position and KV head, token by token. `heavy` of the budget by it, the rest the last
-/// tokens; evicted when the prompt ends and after each token.
+/// One KV head: `heavy` entries are kept by received attention, and the last tokens fill the rest of the budget. Evicts
+/// when the prompt ends and after each token.
 struct Reference {
   Reference(const std::vector<Matrix>& group, int prompt, int budget, bool count, int sinks)
       : group_(group), budget_(budget), recent_((budget - sinks) / 2), count_(count), sinks_(sinks), last_(prompt - 1) {
@@ -35,7 +35,8 @@ struct Reference {
       std::size_t least = kept_.size();
       for (std::size_t i = 0; i < kept_.size(); ++i) {
         if (kept_[i] < sinks_ || kept_[i] > last_ - recent_) continue;
-        if (least == kept_.size() || worth(kept_[i]) < worth(kept_[least])) least = i;  // of equals the earlier leaves
+        if (least == kept_.size() || worth(kept_[i]) < worth(kept_[least]))
+          least = i;  // of equal entries, the earlier one is evicted
       }
       kept_.erase(kept_.begin() + static_cast<std::ptrdiff_t>(least));
     }
@@ -89,8 +90,7 @@ TEST(H2o, divides_by_the_number_of_queries_and_keeps_sinks) {
 }
 
 TEST(H2o, shares_the_budget_by_weight) {
-  FakeLayer layer(1, 1, 50,
-                  [](int, int, int j) { return j < 25 ? 0.5 : 0.0; });  // an early token is seen by more queries
+  FakeLayer layer(1, 1, 50, [](int, int, int j) { return j < 25 ? 0.5 : 0.0; });  // more queries see an early token
   const auto plan = layer.plan("h2o:heavy=3,recent=1,when=prefill", 12);
   EXPECT_EQ(plan.heads[0], (std::vector<std::int32_t>{0, 1, 2, 3, 4, 5, 6, 7, 8, 47, 48, 49}));
   EXPECT_TRUE(plan.state.empty());

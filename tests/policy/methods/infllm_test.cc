@@ -45,7 +45,7 @@ std::vector<std::int32_t> blocks_read_by(const FakeLayer& layer, const FakeDecod
       std::vector<double> received;
       for (int j = first; j < first + s.block; ++j) {
         double sum = 0;
-        for (int i = j; i < std::min(length - 1, j + s.local); ++i) {  // this token's own row is not in yet
+        for (int i = j; i < std::min(length - 1, j + s.local); ++i) {  // this token's own row is not counted yet
           for (const auto& a : group) sum += a[i][j];
         }
         received.push_back(sum);

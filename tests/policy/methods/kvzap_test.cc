@@ -9,7 +9,7 @@ namespace {
 
 using namespace reference;
 
-/// The best of what is predicted between the first and the last tokens; of the same scores the later.
+/// The best predicted entries between the first and the last tokens; of equal ones the later.
 std::vector<std::int32_t> best_of(const FakeLayer& layer, int head, int budget, int sinks, int recent) {
   std::vector<double> score;
   for (int j = sinks; j < layer.tokens() - recent; ++j) score.push_back(layer.predicted(head, j));

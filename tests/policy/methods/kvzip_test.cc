@@ -9,8 +9,8 @@ namespace {
 
 using namespace reference;
 
-/// The largest attention from the rows that repeat an entry's chunk, over the group. In the fake layer they are those
-/// that follow the prompt.
+/// The largest attention of the group from the rows that repeat an entry's chunk. In the fake layer these rows follow
+/// the prompt.
 std::vector<double> scores(const FakeLayer& layer, int kv_head, int chunk) {
   std::vector<double> out(z(layer.tokens()));
   const auto group = layer.group(kv_head, chunk);
@@ -48,7 +48,7 @@ TEST(KVzip, keeps_what_the_reference_keeps) {
   }
 }
 
-/// KVzip+: the largest over the rows and the group of a_ij |W_o^(h) v_j| / |h_i|.
+/// KVzip+: the maximum of a_ij |W_o^(h) v_j| / |h_i| over the rows and the group.
 std::vector<double> plus_scores(const FakeLayer& layer, int kv_head, int chunk) {
   std::vector<double> out(z(layer.tokens()));
   const int group = layer.shape().group();
@@ -90,8 +90,8 @@ TEST(KVzipPlus, keeps_what_the_reference_keeps) {
   }
 }
 
-/// kvzip(X): the larger of X's score and that of the repetition, times ((B / N) / even)^3, but at most 1. The last four
-/// tokens are X's window.
+/// kvzip(X): the larger of X's score and the repetition's score times min(1, ((B / N) / even)^3). The last four tokens
+/// are X's window.
 TEST(KVzip, around_a_method_keeps_what_the_reference_keeps) {
   for (const auto& [name, attention] : attentions()) {
     for (const auto& [kv_heads, group] : {std::pair{1, 1}, {2, 3}}) {

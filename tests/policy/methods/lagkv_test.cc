@@ -25,7 +25,8 @@ double element(const FakeLayer& layer, int head, int part, int token, int c) {
   return layer.token(token)[z((part * layer.shape().kv_heads + head) * FakeLayer::kDim + c)];
 }
 
-/// Of the tokens of partition p the deviation over the channels, each between its bounds in partition p + 1.
+/// Standard deviation over the channels for each token of partition p. Channels are scaled by their bounds in partition
+/// p + 1.
 std::vector<double> deviations(const FakeLayer& layer, int head, int part, int first, int lag) {
   std::vector<double> least(FakeLayer::kDim, std::numeric_limits<double>::infinity());
   std::vector<double> most(FakeLayer::kDim, -std::numeric_limits<double>::infinity());
@@ -101,7 +102,7 @@ TEST(LagKV, keeps_what_the_reference_keeps) {
   }
 }
 
-/// Their values have no extent in any channel, and so their keys decide.
+/// All values are equal, so the keys decide.
 TEST(LagKV, channels_that_are_constant_count_for_nothing) {
   const FakeLayer layer(1, 1, 80, random_attention(1), 1);
   for (const Settings& settings : {Settings{8, 4, "partition"}, Settings{8, 4, "prompt"}})

@@ -9,7 +9,7 @@ namespace {
 
 using namespace reference;
 
-/// Of the last `window` rows of the prompt and the `draft` rows that follow it, over the group.
+/// Attention of the group's last `window` rows of the prompt and of the `draft` rows after it.
 std::vector<double> scores(const std::vector<Matrix>& group, int n, int draft, int window, const std::string& rows) {
   std::vector<double> out(z(n - window));
   for (const auto& a : group) {
@@ -61,7 +61,7 @@ TEST(Lookahead, its_drafter_has_the_options_that_were_given) {
   EXPECT_EQ(Spec::parse(spec.print()), spec);
 }
 
-/// It works where its drafter does.
+/// A budget that is too small for the drafter is refused.
 TEST(Lookahead, needs_what_its_drafter_needs) {
   const FakeLayer layer(1, 3, 90, random_attention(3));
   EXPECT_EQ(layer.plan("lookahead(snapkv)", 33).heads[0].size(), 33U);

@@ -11,7 +11,8 @@ namespace {
 
 using namespace reference;
 
-/// What must stay: sinks, proxies, and the best 12/19 (rounded by the larger fraction) of the rest.
+/// Entries that are certain to stay: sinks, last tokens, and the best 12/19 (rounded by the larger fraction) of the
+/// rest.
 std::vector<std::int32_t> certain(const std::vector<Matrix>& group, int budget) {
   const int n = static_cast<int>(group.front().size());
   const int sinks = std::min(256, budget / 4);
@@ -55,7 +56,7 @@ TEST(Nacl, draws_by_seed_head_and_layer) {
   EXPECT_NE(plan("nacl", 0)[0], plan("nacl", 0)[1]);
 }
 
-/// Budget 4 of 6 tokens: sink 0, the best two by rank, one of the other three in proportion to e^score.
+/// With 4 of 6 tokens: the sink, the best two by rank, and one of the other three, drawn in proportion to e^score.
 TEST(Nacl, draws_in_proportion_to_the_softmax) {
   const std::vector<double> score = {0, 8, 8, 2, 1, 0};
   FakeLayer layer(1, 1, 6, [&](int, int, int j) { return score[j]; });

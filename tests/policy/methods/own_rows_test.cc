@@ -8,7 +8,7 @@ namespace {
 
 using namespace reference;
 
-// Methods that look at keys alone, or at nothing.
+// References of methods that look only at keys, or at nothing.
 std::vector<std::vector<double>> keys_of(const FakeLayer& layer, int head) {
   std::vector<std::vector<double>> out;
   for (int j = 0; j < layer.tokens(); ++j) {
@@ -57,7 +57,7 @@ TEST(KeyDiff, keeps_the_keys_that_are_unlike_the_mean_direction) {
   }
 }
 
-/// The dimensions that RoPE does not rotate have no magnitude.
+/// The magnitude multiplies only the dimensions that RoPE rotates.
 TEST(OwnRows, a_magnitude_of_some_dimensions_does_not_count) {
   const FakeLayer plain(2, 1, 60, random_attention(1));
   const FakeLayer stretched(2, 1, 60, random_attention(1), 0, 4);
@@ -77,7 +77,7 @@ TEST(Random, keeps_each_entry_equally_often) {
     const auto plan = layer.plan("random:seed=" + std::to_string(seed), 10);
     for (const auto j : plan.heads[0]) ++times[j];
   }
-  for (const int t : times) EXPECT_NEAR(t, kSeeds / 4, 4.5 * std::sqrt(kSeeds * 0.25 * 0.75));  // of 40 binomials
+  for (const int t : times) EXPECT_NEAR(t, kSeeds / 4, 4.5 * std::sqrt(kSeeds * 0.25 * 0.75));  // for 40 binomials
   EXPECT_EQ(layer.plan("random:seed=5", 10).heads, layer.plan("random:seed=5", 10).heads);
   EXPECT_NE(layer.plan(Spec::parse("random"), 10, 0).heads, layer.plan(Spec::parse("random"), 10, 1).heads);
 }

@@ -9,7 +9,7 @@ namespace {
 
 using namespace reference;
 
-constexpr int kFirst = 4;  ///< tokens of a passage that are left out
+constexpr int kFirst = 4;  ///< first tokens of a passage, which are left out
 
 std::vector<float> some_filters(int heads) {
   std::vector<float> out;
@@ -17,7 +17,7 @@ std::vector<float> some_filters(int heads) {
   return out;
 }
 
-/// The highest of kvpress's -(key · its filter), which is minus ours.
+/// Entries with the highest -(key · filter), kvpress's score. Its filters have the opposite sign.
 std::vector<std::int32_t> kept_by_reference(const FakeLayer& layer, const std::vector<float>& filters, int head,
                                             int budget, int sinks) {
   std::vector<double> score;
@@ -85,7 +85,7 @@ std::vector<double> first_singular_vector(Matrix rows) {
   return out;
 }
 
-/// Filter of a query head, with the sign by which the sum of the rows' products with it is above 0.
+/// Filter of a query head. Its sign makes the sum of its products with the rows positive.
 std::vector<double> filter(const Matrix& rows) {
   auto out = first_singular_vector(rows);
   double sum = 0;
@@ -101,7 +101,7 @@ TEST(QFilter, filters_are_main_directions_of_rotated_queries) {
   constexpr int kTokens = 60;
   const FakeLayer layer(kKvHeads, kHeads / kKvHeads, kTokens, random_attention(1));
   auto queries = layer.rotated_queries();
-  for (std::size_t i = 0; i < queries.size(); ++i) {  // heads whose queries point to different sides
+  for (std::size_t i = 0; i < queries.size(); ++i) {  // the heads' queries point in different directions
     const auto head = i / FakeLayer::kDim % kHeads;
     if (i % FakeLayer::kDim == head) queries[i] += head % 2 == 0 ? 2.0F : -3.0F;
   }
@@ -130,7 +130,7 @@ TEST(QFilter, filters_are_main_directions_of_rotated_queries) {
   }
 }
 
-/// Queries that are all 0 have no direction.
+/// All queries are 0.
 TEST(QFilter, filters_of_no_direction_are_zeros) {
   const FakeLayer layer(1, 1, 10, random_attention(1));
   const auto calibrator = Spec::parse("qfilter").method().calibration->calibrator({1, 1, FakeLayer::kDim, 1});

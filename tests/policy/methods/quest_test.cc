@@ -29,8 +29,7 @@ Keys keys_of(const FakeLayer& layer, ElementType type) {
   return out;
 }
 
-/// Slots that a head's query reads of a lane of tokens: the `wanted` pages with the largest bounds, the last among
-/// them.
+/// Slots of a lane that a head's query reads: `wanted` pages, which are the last one and those with the largest bounds.
 std::vector<std::int32_t> read_by(const FakeLayer& layer, int head, const Keys& keys, const std::vector<float>& query,
                                   const std::vector<std::int32_t>& lane, int page, int wanted) {
   const int length = static_cast<int>(lane.size());
@@ -88,7 +87,7 @@ TEST_P(Quest, reads_the_pages_that_the_reference_reads) {
   }
 }
 
-/// Of lanes that X has filled, which differ in length where heads share a budget by need.
+/// X fills the lanes, whose lengths differ if heads share a budget.
 TEST_P(Quest, around_a_method_reads_the_pages_that_the_reference_reads) {
   struct Around {
     const char* inner;

@@ -27,7 +27,8 @@ double cosine(const std::vector<double>& a, const std::vector<double>& b) {
   return product / std::sqrt(squares_a * squares_b);
 }
 
-/// Softmax of each key's mean cosine with the others. The last that is similar to a key is spared its cosine.
+/// Softmax of each key's mean cosine with the others. For each key, the last key similar to it does not get their
+/// cosine.
 std::vector<double> redundancies(const Keys& keys) {
   std::vector<double> sums(keys.size());
   for (std::size_t i = 0; i < keys.size(); ++i) {
@@ -58,7 +59,7 @@ struct Settings {
   }
 };
 
-/// One KV head, from the prompt's end on.
+/// One KV head after the prompt.
 struct Reference {
   Reference(const FakeLayer& layer, int head, int budget, const Settings& s, int more)
       : layer_(layer),
@@ -146,15 +147,15 @@ TEST(RKV, compares_keys_as_queries_see_them) {
   expect_as_reference(FakeLayer(2, 2, 60, random_attention(5), 0, 1.3F), 20, {.buffer = 9}, 60);
 }
 
-/// More keys than are compared at once.
+/// The prompt has more keys than are compared at once.
 TEST(RKV, compares_all_keys_of_a_long_prompt) {
   const FakeLayer layer(1, 2, 700, random_attention(5));
   EXPECT_EQ(layer.plan("r-kv", 300).heads[0], Reference(layer, 0, 300, {}, 1).kept_);
   EXPECT_EQ(layer.plan("r-kv:lambda=0", 300).heads[0], Reference(layer, 0, 300, {.lambda = 0}, 1).kept_);
 }
 
-/// Keys 0, 2 and 3 are alike. Key 3 is the last that is similar to 0 and 2, and 2 the last that is similar to 3. So
-/// key 0 has the cosines of both others, key 2 that of key 0, and key 3 none.
+/// Keys 0, 2 and 3 are similar. Key 3 is the last key similar to 0 and to 2, and key 2 the last similar to 3. So key 0
+/// gets the cosines of both others, key 2 that of key 0, and key 3 none.
 TEST(RKV, of_similar_keys_the_last_is_not_redundant_by_hand) {
   const std::vector<float> keys = {2, 0, 0, 0, 3, 0, 1, 0, 0, 5, 0, 0, 0, 0, 1};
   const auto r = policy::redundancy(5, 3, [&](int first, int count, std::span<float> out) {

@@ -25,13 +25,13 @@ std::string spec_of(const std::string& inner, const Settings& s) {
          ",lambda=" + std::to_string(s.lambda);
 }
 
-/// What can be read, at its place in the text. Several keys may share a value.
+/// A key that can be read. Several keys may share a value.
 struct Entry {
   Vector key;
   int value;
 };
 
-/// The values of one KV head by docs/methods.md, from what X keeps and stores.
+/// Refitted values of one KV head as in docs/methods.md, for the entries that X keeps and the vectors that it stores.
 class Reference {
  public:
   Reference(const FakeLayer& layer, int head, const cache::KeepPlan& plan, const Settings& settings)
@@ -59,7 +59,8 @@ class Reference {
     }
   }
 
-  /// (X^T X + lambda |X|^2 I) change = X^T (Y - X V - what is read beside the kept entries), [kept][d].
+  /// Solves (X^T X + lambda |X|^2 I) change = X^T (Y - X V - Z), [kept][d]. Z is the part of the output from entries
+  /// that a row reads and that are not kept.
   std::vector<Vector> fitted() const {
     std::vector<Vector> x;
     std::vector<Vector> missing;
@@ -140,7 +141,7 @@ class Reference {
     missing.push_back(rest);
   }
 
-  /// Gauss's way, by the largest element of each column.
+  /// Gaussian elimination; the largest element of each column is the pivot.
   static void eliminate(std::vector<Vector>& left, std::vector<Vector>& right) {
     const std::size_t n = left.size();
     for (std::size_t k = 0; k < n; ++k) {
@@ -167,11 +168,11 @@ class Reference {
   std::vector<float> queries_;  ///< [n][H_q][d]
   std::vector<double> outputs_;
   std::vector<std::vector<float>> tokens_;
-  std::map<int, Entry> entries_;  ///< by row
+  std::map<int, Entry> entries_;  ///< [row]
   std::vector<Vector> values_;    ///< of kept entries
 };
 
-/// f32 probabilities err by some 2^-21, and the solution by up to 1 / lambda times that.
+/// f32 probabilities have errors of about 2^-21, and the solution of up to 1 / lambda times that.
 void expect_the_reference_s_values(const FakeLayer& layer, const std::string& inner, int budget, const Settings& s) {
   const auto before = layer.plan(inner, budget);
   const auto plan = layer.plan(spec_of(inner, s), budget);
@@ -228,7 +229,7 @@ TEST(Refit, may_be_inside_or_outside_of_what_selects) {
   EXPECT_EQ(inside.values, outside.values);
 }
 
-/// What has recorded these query rows.
+/// An observer with given query rows as its result.
 class Recorded : public policy::ObserverOf<attention::QueryRows> {
  public:
   explicit Recorded(const attention::QueryRows& rows) : rows_(rows) {}
@@ -238,7 +239,7 @@ class Recorded : public policy::ObserverOf<attention::QueryRows> {
   const attention::QueryRows& rows_;
 };
 
-/// Refits what knorm keeps of a layer to these rows.
+/// Refits the entries that knorm keeps of a layer to these rows.
 cache::KeepPlan refitted(const FakeLayer& layer, const Spec& spec, const attention::QueryRows& rows) {
   auto plan = layer.plan("knorm", 30);
   const Recorded recorded(rows);
@@ -249,7 +250,7 @@ cache::KeepPlan refitted(const FakeLayer& layer, const Spec& spec, const attenti
   return plan;
 }
 
-/// Of a turn no queries are recorded.
+/// No queries are recorded for a turn.
 TEST(Refit, leaves_values_alone_without_queries) {
   const FakeLayer layer(1, 2, kTokens, random_attention(9));
   const attention::QueryRows none({attention::QueryRowSet::Kind::listed, 0, {}}, kTokens, 2, FakeLayer::kDim);

@@ -14,7 +14,7 @@ using namespace reference;
 struct Sizes {
   int sinks;
   int k;
-  int recent;  ///< the last token among them
+  int recent;  ///< includes the last token
 };
 
 Sizes sizes(int budget, int group, bool power) {
@@ -29,7 +29,7 @@ Sizes sizes(int budget, int group, bool power) {
   return {sinks, k, budget - sinks - group * k};
 }
 
-/// What one KV head keeps of the prompt.
+/// Entries of the prompt that one KV head keeps.
 std::vector<std::int32_t> at_once(const std::vector<Matrix>& group, int budget, const Sizes& s) {
   const int n = static_cast<int>(group.front().size());
   if (n <= budget) return all_of(n);
@@ -94,14 +94,15 @@ TEST(SageKv, slides_the_recent_window_for_200_steps) {
   }
 }
 
-/// What the middle of a lane keeps by the last row of the group's attention, which all entries of the lane are seen by.
+/// Entries that the middle of a lane keeps, by the last row of the group's attention, which sees all entries of the
+/// lane.
 std::vector<std::int32_t> picked(const std::vector<Matrix>& group, int budget, const Sizes& s) {
   const auto whole = at_once(group, budget, s);
   return {whole.begin() + s.sinks, whole.end() - s.recent};
 }
 
-/// Steps with everything kept: each query reads what is here, and selects when the last selection is `every` tokens old
-/// by the count of generated tokens, or when there is none and one is needed.
+/// Checks the entries read by each query while all entries are kept. A new selection is made `every` generated tokens
+/// after the last one, or when one is first needed.
 void follow_refresh(int tokens, int budget, int every) {
   const FakeLayer layer(2, 3, tokens, random_attention(1));
   FakeDecode decode(layer, "sage-kv:refresh=" + std::to_string(every), budget);

@@ -60,7 +60,8 @@ TEST(SnapKv, the_window_is_at_most_its_share_of_the_prompt) {
   }
 }
 
-/// Of each key the sum or the maximum over the window's rows, each times the keys that it sees.
+/// Sum or maximum over the window's rows for each key. If `weighted`, a row is multiplied by the number of keys that it
+/// sees.
 std::vector<double> over_rows(const Matrix& a, int window, const std::string& rows, bool weighted) {
   const int n = static_cast<int>(a.size());
   std::vector<double> out(z(n - window));
@@ -109,14 +110,14 @@ TEST(Finch, keeps_what_the_question_attends_to) {
     FakeLayer layer(2, 3, kTokens, attention);
     layer.question = 12;
     for (const auto& [budget, last] :
-         {std::pair{30, 12}, {24, 12}, {16, 8}, {3, 1}, {63, 12}}) {  // at most half of the budget
+         {std::pair{30, 12}, {24, 12}, {16, 8}, {3, 1}, {63, 12}}) {  // the window is at most half of the budget
       const auto plan = layer.plan("finch:gqa=max", budget);
       for (int head = 0; head < 2; ++head) {
         EXPECT_EQ(kept(plan, head, kTokens), best_over_rows(layer.group(head), budget, last, "sum", true))
             << name << " budget " << budget;
       }
     }
-    layer.question = 0;  // not known: the last 32
+    layer.question = 0;  // unknown: the last 32 tokens
     EXPECT_EQ(kept(layer.plan("finch:gqa=max", 40), 0, kTokens), best_over_rows(layer.group(0), 40, 20, "sum", true));
     EXPECT_EQ(layer.plan("finch", kTokens).heads.size(), 0U);
     EXPECT_EQ(layer.plan("finch", 1).heads[0].size(), 1U);

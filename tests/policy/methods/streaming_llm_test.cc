@@ -13,7 +13,7 @@ namespace {
 
 using namespace reference;
 
-/// The first `sinks` and the last of the budget.
+/// The first `sinks` tokens, and last tokens for the rest of the budget.
 std::vector<std::int32_t> streaming(int n, int budget, int sinks) {
   std::vector<std::int32_t> kept;
   for (int j = 0; j < n; ++j) {
@@ -45,7 +45,7 @@ TEST(StreamingLlm, after_prefill_alone_nothing_leaves_any_more) {
       }
     }
   }
-  // What is no longer a row of neighbours is ranked by the lane, not by the distance to the first tokens alone.
+  // The default positions are ranks in the lane, since the kept entries are not consecutive.
   EXPECT_EQ(Spec::parse("streaming-llm:when=prefill").method().positions, policy::Positions::cache);
   EXPECT_EQ(Spec::parse("streaming-llm:when=prefill,positions=absolute").method().positions,
             policy::Positions::absolute);
@@ -53,7 +53,7 @@ TEST(StreamingLlm, after_prefill_alone_nothing_leaves_any_more) {
 
 using Vector = std::vector<double>;
 
-/// A head that is rotated to position `from`, rotated to `to`.
+/// Rotates one head's vector from position `from` to `to`.
 Vector turned(Vector x, std::int64_t from, std::int64_t to) {
   const auto& frequency = FakeLayer::rope().frequency;
   for (std::size_t i = 0; i < frequency.size(); ++i) {
@@ -71,7 +71,7 @@ double product(const Vector& a, const Vector& b) {
   return sum;
 }
 
-/// SinkCache of transformers 4.47, as its update() goes: one head's keys with the tokens that they are of.
+/// SinkCache of transformers 4.47, by its update(): keys of one head, with their tokens.
 class SinkCache {
  public:
   struct Entry {
@@ -81,13 +81,13 @@ class SinkCache {
 
   SinkCache(int window, int sinks) : window_(window), sinks_(sinks) {}
 
-  /// Where the model puts the first token of the next call when it is not told.
+  /// Position that the model gives to the next call's first token by default.
   int length() const { return static_cast<int>(entries_.size()); }
 
   const std::vector<Entry>& update(const std::vector<Entry>& more) {
     const int count = static_cast<int>(more.size());
     if (!entries_.empty() && length() + count >= window_) {
-      // The keys are turned as if they stood at the places that a full cache has after its sinks.
+      // Keys are rotated as if they were at the positions after the sinks of a full cache.
       std::vector<Entry> left(entries_.begin(), entries_.begin() + sinks_);
       const auto kept = window_ - sinks_ - count;
       for (int i = 0; i < kept; ++i) {
@@ -106,7 +106,7 @@ class SinkCache {
   std::vector<Entry> entries_;
 };
 
-/// Logits of the token that has entered, by the token of the key.
+/// Logits of the newest token's query, by the key's token.
 std::map<std::int32_t, double> logits(const FakeDecode& decode, int head, const Vector& query) {
   const auto& lanes = decode.lanes();
   auto plan = decode.plans(0)[head];
@@ -127,7 +127,7 @@ void expect_what_sink_cache_computes(int entries, int sinks, int prompt) {
   constexpr int kHead = 1;
   const FakeLayer layer(2, 1, prompt, random_attention(1));
   FakeDecode decode(layer, "streaming-llm:positions=sinkcache,sinks=" + std::to_string(sinks), entries);
-  // The place in the text that an entry's vectors are rotated to is its token.
+  // An entry's token is the position to which its key is rotated.
   const auto part_of = [&](const std::vector<float>& all) {
     return Vector(all.begin() + kHead * FakeLayer::kDim, all.begin() + (kHead + 1) * FakeLayer::kDim);
   };

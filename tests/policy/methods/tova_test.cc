@@ -8,7 +8,7 @@ namespace {
 
 using namespace reference;
 
-/// The best of a row of attention, mean over all heads of the layer, and the row's own token.
+/// Keys with the most attention of a row, averaged over all heads of the layer, and the row's own token.
 std::vector<std::int32_t> best(const std::vector<Matrix>& heads, int row, std::vector<std::int32_t> among, int budget) {
   if (static_cast<int>(among.size()) <= budget) return among;
   const auto mean = [&](std::int32_t j) {

@@ -26,7 +26,7 @@ struct Settings {
   }
 };
 
-/// One KV head, from the prompt's end on.
+/// One KV head after the prompt.
 struct Reference {
   Reference(const FakeLayer& layer, int head, int budget, const Settings& s)
       : layer_(layer), head_(head), budget_(budget), s_(s), last_(layer.tokens() - 1), kept_(all_of(layer.tokens())) {
@@ -74,7 +74,7 @@ struct Reference {
   int first_ = 0;
   int recent_ = 0;
   std::int32_t last_;
-  bool ranked_ = false;  ///< distances are those of ranks
+  bool ranked_ = false;  ///< distances are differences of ranks
   std::vector<std::int32_t> kept_;
 };
 
@@ -87,7 +87,7 @@ void expect_as_reference(const FakeLayer& layer, int budget, const Settings& s, 
 TEST(TriAttention, keeps_what_the_reference_keeps_for_200_steps) {
   for (const auto& [kv_heads, group] : {std::pair{1, 1}, {2, 3}, {1, 7}}) {
     const FakeLayer layer(kv_heads, group, 60, random_attention(5));
-    // Of two entries that may be evicted, the standard scores are 1 and -1: in a group both have 1 as their largest.
+    // Standard scores of two evictable entries are 1 and -1, so in a group the largest is 1 for both.
     const int least = group == 1 ? 5 : 8;
     for (const int buffer : {1, 5, 16}) {
       for (const int budget : {least, 20, 59, 60, 61, 119, 120, 150})
@@ -116,8 +116,9 @@ TEST(TriAttention, counts_the_magnitude_of_rope) {
   expect_as_reference(layer, 30, {.recent = 8, .buffer = 7}, 60);
 }
 
-/// Before RoPE all keys are the same, and all queries are the key's third pair. So the score of position p goes as
-/// cos(0.1 (59 - p + 1)), whose period is 62.8 tokens: the nearest entries are best, and those about a period away.
+/// All keys are equal before RoPE, and all queries equal the key's third pair. So the score of position p is
+/// proportional to cos(0.1 (59 - p + 1)), with a period of 62.8 tokens: the best entries are the nearest, and those
+/// about a period away.
 TEST(TriAttention, prefers_distances_by_hand) {
   FakeLayer layer(1, 1, 60, random_attention(5), 1);
   const auto key = layer.token(0);
@@ -131,7 +132,7 @@ TEST(TriAttention, prefers_distances_by_hand) {
   EXPECT_EQ(layer.plan("triattention:sinks=0,recent=0,future=1", 20).heads[0], expected);
 }
 
-/// Queries that have no centre say nothing of directions.
+/// Queries with a mean of 0 have no preferred direction.
 TEST(TriAttention, prefers_long_keys_where_queries_have_no_centre) {
   FakeLayer layer(1, 2, 60, random_attention(5));
   layer.statistics.mean.assign(2 * FakeLayer::kDim, 0);
