@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every method on networks of other architectures and schemes of RoPE: what is kept, saved, compressed and asked.
+// Every method on networks of other architectures and RoPE schemes: kept entries, saving, compressing and questions.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -11,7 +11,7 @@
 namespace winnow::test {
 namespace {
 
-/// Every token has all experts that there are, though with weights of its own: rounding cannot choose others.
+/// Each token uses all experts, each with its own weight, so rounding cannot change the choice.
 NamedModel architecture(const std::string& name) {
   NamedModel out{name, tiny_of(name)};
   if (out.model.experts() > 0) out.model.n_expert_used = out.model.experts();
@@ -19,7 +19,7 @@ NamedModel architecture(const std::string& name) {
   return out;
 }
 
-/// Magnitudes other than 1 stay in the stored keys.
+/// A network with YaRN, whose magnitude is not 1 and multiplies the stored keys.
 NamedModel yarn() {
   TinyModel model;
   model.n_layer = 3;
@@ -27,7 +27,7 @@ NamedModel yarn() {
   return {"yarn", model};
 }
 
-/// Of all dimensions but some, which a magnitude leaves as they are.
+/// A network whose RoPE rotates only some dimensions, and multiplies only these by the magnitude.
 NamedModel partial_longrope() {
   TinyModel model = tiny_of("phi3");
   model.n_rot = model.head_dim / 4 * 2;
@@ -42,7 +42,7 @@ std::vector<TinyKey> without_windows(std::vector<TinyKey> keys, int layers) {
   return keys;
 }
 
-/// A Gemma 2 whose layers are all compressed.
+/// A Gemma 2 without windows, so all layers are compressed.
 NamedModel soft_caps() {
   NamedModel out = architecture("gemma2");
   out.name = "soft_caps";
@@ -50,7 +50,7 @@ NamedModel soft_caps() {
   return out;
 }
 
-/// Learnt sinks that take a good part of the attention.
+/// A network whose learnt sinks take much of the attention.
 NamedModel learnt_sinks() {
   NamedModel out = architecture("granite_swa");
   out.name = "learnt_sinks";
@@ -58,7 +58,7 @@ NamedModel learnt_sinks() {
   return out;
 }
 
-/// A Gemma 4 whose layers are all compressed: keys that are values, of heads whose logits are large.
+/// A Gemma 4 without windows: keys are used as values, and logits are large.
 NamedModel keys_as_values() {
   NamedModel out = architecture("gemma4");
   out.name = "keys_as_values";
@@ -67,7 +67,7 @@ NamedModel keys_as_values() {
   return out;
 }
 
-/// A Gemma 4 of which some layers read others' keys, and that embeds tokens in each layer.
+/// A Gemma 4 with KV-sharing layers and token embeddings in each layer.
 NamedModel shared_keys() {
   NamedModel out = architecture("gemma4");
   out.name = "shared_keys";
@@ -96,7 +96,7 @@ TEST_P(Architectures, a_turn_that_is_compressed_keeps_what_a_prompt_would) {
   expect_that_compressed_turns_keep_what_a_prompt_would();
 }
 
-/// Ranks are places in the text until something is evicted.
+/// Until something is evicted, an entry's rank is its position in the text.
 TEST_P(Architectures, positions_in_the_cache_change_nothing_before_something_is_evicted) {
   const auto prompt = tokens(kPrompt);
   const auto plain = options_of("full", "", "f32");
@@ -106,7 +106,7 @@ TEST_P(Architectures, positions_in_the_cache_change_nothing_before_something_is_
   for (const Token token : tokens(kSteps, 2)) ASSERT_EQ(step(a, token), step(b, token));
 }
 
-/// Of the last entries alone, all distances are what they were: turning all keys alike changes no logit.
+/// If only the last entries are kept, all distances stay the same, so rotating all keys by one angle changes no logit.
 TEST_P(Architectures, keys_that_all_move_alike_keep_their_logits) {
   const auto prompt = tokens(kPrompt);
   const auto stay = options_of("streaming-llm:sinks=0", "40", "f32");
@@ -124,7 +124,7 @@ INSTANTIATE_TEST_SUITE_P(all, Architectures,
                                          partial_longrope()),
                          [](const auto& test) { return test.param.name; });
 
-/// A Gemma 4, whose layers with windows have other heads than those without.
+/// A Gemma 4, whose layers with windows have other head sizes than those without.
 class HeadsByWindows : public KeptTest {
  protected:
   HeadsByWindows() : KeptTest(tiny_of("gemma4")) {}
@@ -140,7 +140,7 @@ TEST_F(HeadsByWindows, a_turn_that_is_compressed_keeps_what_a_prompt_would) {
   expect_that_compressed_turns_keep_what_a_prompt_would();
 }
 
-/// The same of which some layers read keys of others, with windows and without.
+/// The same with KV-sharing layers, with windows and without.
 class SharedKeys : public KeptTest {
  protected:
   SharedKeys() : KeptTest(model()) {}
@@ -164,7 +164,7 @@ TEST_F(SharedKeys, a_turn_that_is_compressed_keeps_what_a_prompt_would) {
   expect_that_compressed_turns_keep_what_a_prompt_would();
 }
 
-/// Of three layers that keep entries one has no window.
+/// Three layers store entries; one of them has no window.
 TEST_F(SharedKeys, are_held_once) {
   const auto cache = std::move(prefill(options_of("full", "", "f32")).caches.front());
   EXPECT_EQ(cache.kept().size(), z(3));
@@ -187,7 +187,7 @@ TEST_F(SharedKeys, questions_keep_what_their_prompts_keep) {
   }
 }
 
-/// A query of one layer would choose for others.
+/// The queries of one layer would choose keys for others.
 TEST_F(SharedKeys, methods_that_choose_what_is_read_are_refused) {
   std::set<std::string> refused;
   for (const auto& spec : all_specs()) {
@@ -203,7 +203,7 @@ TEST_F(SharedKeys, methods_that_choose_what_is_read_are_refused) {
   EXPECT_EQ(refused, (std::set<std::string>{"infllm", "quest"}));
 }
 
-/// A network that norms queries and keys after they are rotated.
+/// A network that normalises queries and keys after rotating them.
 class NormedAfterRotation : public KeptTest {
  protected:
   NormedAfterRotation() : KeptTest(tiny_of("hunyuan-dense")) {}
@@ -213,7 +213,7 @@ TEST_F(NormedAfterRotation, reading_and_decoding_are_those_of_the_network_in_dou
   expect_the_network_s_logits();
 }
 
-/// Norms' weights do not commute with rotations, so that no key can be turned to another position.
+/// The norms' weights do not commute with rotations, so a key cannot be rotated to another position.
 TEST_F(NormedAfterRotation, methods_that_turn_keys_or_queries_are_refused_and_the_others_run) {
   std::set<std::string> refused;
   for (const auto& spec : all_specs()) {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Requests whose cache comes from somewhere else than a text. The source here reads a prompt, so that an answer is that
-// of the text.
+// Requests with a cache source. The source of these tests reads a prompt, so the answer must be the prompt's.
 #include "engine/cache_source.h"
 
 #include <gtest/gtest.h>
@@ -20,7 +19,7 @@
 namespace winnow {
 namespace {
 
-/// Reads a prompt, and then waits until it may go on.
+/// Reads a prompt, then waits until the test lets it continue.
 class PromptSource : public engine::CacheSource {
  public:
   PromptSource(std::vector<Token> text, const CacheOptions& keep) : text_(std::move(text)), keep_(keep) {}

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a calibration says, against a network with textbook attention and a slow fit; its file; who may use it.
+// Calibrations: their facts, compared with a network with textbook attention and a slow fit; their files; the models
+// that may use them.
 #include <gtest/gtest.h>
 #include <spdlog/fmt/fmt.h>
 
@@ -55,7 +56,7 @@ class CalibrateTest : public testing::Test {
     return out;
   }
 
-  /// What enters attention.
+  /// Inputs of attention.
   Inputs inputs(const std::vector<Token>& prompt) const {
     Network network(path_, 1, 1, static_cast<int>(prompt.size()));
     Inputs out(z(hparams().n_layer), std::vector<std::vector<double>>(prompt.size()));
@@ -118,7 +119,7 @@ TEST_F(CalibrateTest, fits_what_enters_a_layer_to_what_repeating_the_text_looks_
 /// [layer][token][H_q · d], rotated
 using Queries = std::vector<std::vector<std::vector<float>>>;
 
-/// Shown to a network of one sequence, in its order.
+/// Collects the queries of a network that reads one sequence in order.
 DenseAttention::Reader collecting(Queries& queries, const model::Hparams& hparams) {
   queries.resize(z(hparams.n_layer));
   return [&queries, &hparams, calls = std::vector<int>(z(hparams.n_layer))](
@@ -168,7 +169,7 @@ TEST_F(CalibrateTest, knows_the_mean_of_the_queries_before_rope) {
   }
 }
 
-/// Counts of what it is shown: rows, tokens with queries, scores, and layers that have ended.
+/// Counts the rows, tokens with queries, scores and ended layers that it is shown.
 class Counting : public policy::Calibrator {
  public:
   explicit Counting(const policy::CalibratedLayer& layer) : numbers_{static_cast<float>(layer.input_dim), 0, 0, 0, 0} {}
@@ -189,7 +190,7 @@ class Counting : public policy::Calibrator {
   std::vector<float> numbers_;
 };
 
-/// A method of this process brings its calibrator along; nothing else knows of it.
+/// A method that the test registers brings its own calibrator.
 TEST_F(CalibrateTest, has_the_facts_of_every_registered_method) {
   policy::Preset preset = {.name = "counted", .summary = "", .paper = "", .options = {}, .build = {}};
   preset.build = [](const policy::Options&) {
@@ -333,7 +334,7 @@ TEST_F(CalibrationFile, with_checksums_that_hold_is_checked_all_the_same) {
   expect_refused(resealed(longer), "damaged");
 }
 
-/// Facts that are missing, or too few, of one layer.
+/// One layer lacks facts, or has too few numbers.
 TEST_F(CalibrationFile, without_what_a_method_needs_is_refused_by_it) {
   const auto refused_by = [&](const std::string& spec,
                               const std::function<void(policy::LayerCalibration::Facts&)>& change) {
@@ -403,7 +404,7 @@ TextbookScores predicted(const engine::Calibration& calibration, const Inputs& r
 
 using Positions = std::vector<std::int32_t>;
 
-/// The best of [sinks, n - recent), of equals the later, with what is always kept.
+/// The best of [sinks, n - recent), of equal ones the later, and the always kept entries.
 Positions best_of(const std::vector<double>& score, int budget, int sinks, int recent) {
   const int n = static_cast<int>(score.size());
   Positions middle;
@@ -435,7 +436,7 @@ TEST_F(CalibrateTest, kvzap_keeps_what_it_predicts_to_be_best) {
   }
 }
 
-/// A textbook network whose queries see what the reference has kept, of which the worst goes when a token has come.
+/// The reference is a textbook network whose queries see its kept entries. After each token it evicts the worst one.
 TEST_F(CalibrateTest, kvzap_goes_on_while_tokens_are_decoded) {
   constexpr int kPrompt = 100;
   constexpr int kBudget = 40;
@@ -487,7 +488,7 @@ TEST_F(CalibrateTest, kvzap_goes_on_while_tokens_are_decoded) {
   }
 }
 
-/// What triattention does in a textbook network, whose queries see what it has kept.
+/// triattention in a textbook network, whose queries see the kept entries.
 class SlowTriAttention {
  public:
   SlowTriAttention(const model::Hparams& hparams, const engine::Calibration& calibration, int budget, int buffer)
@@ -509,7 +510,7 @@ class SlowTriAttention {
     const auto& set = kept_[z(layer)][z(kv_head)];
     return key == query || set.empty() || std::ranges::binary_search(set, key);
   }
-  /// A token has been read.
+  /// Adds a token that has been read.
   void add(int position) {
     for (std::size_t layer = 0; layer < kept_.size(); ++layer) {
       for (std::size_t head = 0; head < kept_[layer].size(); ++head) {
@@ -530,7 +531,7 @@ class SlowTriAttention {
   const std::vector<std::vector<Positions>>& kept() const { return kept_; }
 
  private:
-  /// The first four and the last eight tokens stay.
+  /// Evicts entries other than the first four and the last eight tokens.
   void evict(int layer, int head) {
     auto& set = kept_[z(layer)][z(head)];
     const auto& spec = hparams_.layer(layer);
@@ -580,7 +581,7 @@ TEST_F(CalibrateTest, triattention_evicts_as_in_a_textbook_network) {
       [&](int layer, int head, int query, int key) { return slow.sees(layer, head, query, key); });
   network.attention().set_reader(
       [&](int layer, int head, const DenseAttention::Reading& reading) { slow.read(layer, head, reading, last); });
-  // The last token once more shows the keys of the prompt.
+  // Reading the last token once more shows the keys of the prompt.
   network.step(std::span(&prompt.back(), 1), {{0, last}});
   slow.end_prompt(kPrompt);
   Session session(model_, with_calibration());

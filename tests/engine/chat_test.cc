@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Questions about a text that is read once, and chats: as if each had been read by itself.
+// Questions about a text that is read once, and chats: answers equal those of reading each prompt by itself.
 #include "winnow/chat.h"
 
 #include <gtest/gtest.h>
@@ -109,7 +109,7 @@ TEST_F(ChatTest, a_question_without_tokens_is_answered_from_the_text) {
   }
 }
 
-/// What greedy decoding says after tokens that are read at once.
+/// Greedy answer after tokens that are read as one prompt.
 std::vector<Token> answer_after(Session& session, const std::vector<Token>& tokens, const GenerateOptions& options) {
   const auto full = options_of("full", "", "f32");
   auto read = session.prefill(tokens, std::span(&full, 1));
@@ -150,7 +150,7 @@ TEST_F(ChatTest, a_line_that_fails_leaves_the_conversation_as_it_was) {
   EXPECT_EQ(chat.say("why", {}).generation.tokens, other.say("why", {}).generation.tokens);
 }
 
-/// A model whose template writes what an assistant has thought as the rule says, and answers that think.
+/// A model that thinks before it answers. A rule tells its template in which messages the thinking is repeated.
 class ThinkingChatTest : public testing::Test {
  protected:
   void open(const std::string& where_thoughts_are_told) {

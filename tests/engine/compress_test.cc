@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Turns of a conversation that are compressed when they end.
+// Tests of compressing a conversation's turns when they end.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -43,8 +43,8 @@ class CompressTest : public testing::Test {
     return cache;
   }
 
-  /// Held against textbook attention: what a turn keeps after a prompt, with snapkv:window=8,kernel=1 or ada around
-  /// it.
+  /// Compares the entries that a turn after a prompt keeps with textbook attention, for snapkv:window=8,kernel=1, alone
+  /// or in ada(X).
   void expect_what_the_last_rows_attend_to(int prompt, const std::string& spec, bool shared) const;
 
   TempFolder folder_;
@@ -57,7 +57,7 @@ class CompressOneLayer : public CompressTest {
   CompressOneLayer() : CompressTest(1) {}
 };
 
-/// Specs of every method that can evict once.
+/// Specs of all methods that can evict once.
 std::vector<std::string> one_shot_specs() {
   std::vector<std::string> out;
   for (const auto& method : list_methods()) {
@@ -78,7 +78,7 @@ std::vector<std::string> one_shot_specs() {
   return out;
 }
 
-/// After nothing, a turn is a prompt: the same entries stay, and what comes next sees the same of them.
+/// A turn of an empty conversation is a prompt: the same entries are kept, and later tokens see the same.
 TEST_F(CompressTest, all_that_was_read_keeps_what_a_prompt_would) {
   const auto text = tokens(150);
   const auto specs = one_shot_specs();
@@ -98,7 +98,7 @@ TEST_F(CompressTest, all_that_was_read_keeps_what_a_prompt_would) {
   }
 }
 
-/// Nothing that is gone may be worth more than what stays, but for f32 arithmetic.
+/// Expects that no evicted entry has a higher score than a kept one, up to f32 rounding.
 void expect_best(const Positions& kept, const std::vector<double>& score) {
   double worst = 1e9;
   double best = 0;
@@ -112,7 +112,7 @@ void expect_best(const Positions& kept, const std::vector<double>& score) {
   EXPECT_GE(worst, best * (1 - 1e-4));
 }
 
-/// Those of a lane from position `first` on, counted from there.
+/// Positions of a lane from `first` on, relative to `first`.
 Positions behind(const Positions& positions, int first) {
   Positions out;
   for (const auto p : positions) {
@@ -132,7 +132,7 @@ void CompressTest::expect_what_the_last_rows_attend_to(int prompt, const std::st
   session.compress(cache, std::span(text).subspan(z(prompt)));
   const auto after = cache.kept();
 
-  // What is left of the prompt and the turn share each row's attention.
+  // Each row attends to the kept entries of the prompt and to the turn.
   Network network(path_, 1, 1, prompt + kTurn);
   const auto& h = network.hparams();
   std::vector<std::vector<std::vector<double>>> score(z(h.n_layer),
@@ -183,13 +183,13 @@ TEST_F(CompressTest, a_turn_keeps_what_its_last_rows_attend_to) {
   expect_what_the_last_rows_attend_to(40, "ada(snapkv:window=8,kernel=1):floor=0", true);
 }
 
-/// In a single layer, keys and queries do not depend on what was kept before, so that the reference need not either.
+/// With a single layer, keys and queries do not depend on the entries kept before, so the reference can ignore these.
 TEST_F(CompressOneLayer, a_turn_after_what_is_left_of_a_prompt_keeps_what_its_last_rows_attend_to) {
   expect_what_the_last_rows_attend_to(100, "snapkv:window=8,kernel=1", false);
   expect_what_the_last_rows_attend_to(100, "ada(snapkv:window=8,kernel=1):floor=0", true);
 }
 
-/// Where the left entries lie side by side, their ranks are as far from one another as their positions.
+/// The remaining entries are consecutive, so their ranks have the same distances as their positions.
 TEST_F(CompressTest, ranks_that_are_positions_tell_the_same) {
   const auto text = tokens(140);
   std::vector<std::vector<std::vector<Positions>>> kept;
@@ -219,7 +219,7 @@ TEST_F(CompressTest, ranks_that_are_positions_tell_the_same) {
   EXPECT_EQ(kept[0], kept[1]);
 }
 
-/// In a single layer, what is known of an entry depends on no entry before it.
+/// With a single layer, an entry depends on no earlier entry.
 TEST_F(CompressOneLayer, queries_of_a_turns_sinks_count_for_nothing) {
   constexpr int kPrompt = 100;
   constexpr int kTurn = 90;
@@ -240,7 +240,7 @@ TEST_F(CompressOneLayer, queries_of_a_turns_sinks_count_for_nothing) {
   }
 }
 
-/// Nor is it read again, even if it has as many tokens as the budget.
+/// Such a turn is not read again, even if it has exactly as many tokens as the budget.
 TEST_F(CompressTest, a_turn_that_fits_changes_no_bit) {
   const auto text = tokens(164);
   for (const char* spec : {"snapkv:window=8", "ada(h2o:when=prefill)", "h2o", "quest", "full"}) {
@@ -260,7 +260,7 @@ TEST_F(CompressTest, a_turn_that_fits_changes_no_bit) {
   }
 }
 
-/// The bounds of a lane's pages are those of its keys, which a turn has put together anew.
+/// The bounds of a lane's pages must be those of its keys, also after a turn has rearranged them.
 TEST_F(CompressTest, pages_are_those_of_all_turns) {
   constexpr int kPage = 5;
   const auto text = tokens(300);
@@ -335,7 +335,7 @@ TEST_F(CompressTest, no_budget_is_too_small_for_a_turn) {
   EXPECT_THROW(session.compress(more, tokens(191)), UsageError);
 }
 
-/// A pass that is stopped, at any point, leaves all as it was.
+/// A pass that is stopped at any point changes nothing.
 TEST_F(CompressTest, a_pass_that_is_stopped_changes_nothing) {
   const auto text = tokens(190);
   Session session(model_, {.threads = 1});

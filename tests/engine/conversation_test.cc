@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Conversations: the tokens of their turns, and caches that take a turn back.
+// Tests of conversations: the tokens of their turns, and caches from which a turn is removed.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -23,7 +23,7 @@ std::shared_ptr<const Model> load_tiny(const std::string& chat_template) {
   return Model::load(folder / "tiny.gguf");
 }
 
-/// The text of a question, by a model's templates of conversations and of tools, or by one of the user's.
+/// Text of a question, written by a model's template for conversations or for tools, or by the user's template.
 std::string asked(const std::vector<chat::Tool>& tools, const std::string& user = {}) {
   const test::TempFolder folder;
   test::TinyModel tiny;
@@ -55,7 +55,7 @@ Conversation chat(const std::string& text, const std::vector<std::string>& said,
   return out;
 }
 
-/// What a chat has read at the end: each turn as it came, with the answers between.
+/// Tokens that a chat has read at the end: its turns and the answers between them.
 std::vector<Token> turn_by_turn(const Model& model, const Conversation& whole, Past past = Past::unchanged) {
   Conversation read = whole;
   read.messages.clear();
@@ -74,7 +74,7 @@ std::vector<Token> turn_by_turn(const Model& model, const Conversation& whole, P
   return out;
 }
 
-/// With the names of control tokens, and without spaces: SentencePiece puts one before each text that it gets.
+/// Text with the names of control tokens, but without spaces, because SentencePiece puts one before each text.
 std::string text_of(const Model& model, const std::vector<Token>& tokens) {
   std::string text;
   for (const Token token : tokens) text += model.vocab().name(token);
@@ -172,7 +172,7 @@ TEST(Turns, raw_ones_are_bytes) {
 }
 
 TEST(Turns, say_when_the_template_rewrites_the_past) {
-  const std::string chat_template =  // marks where an answer's text begins only when the answer is given to it
+  const std::string chat_template =  // writes the mark before an answer's text only if it gets the answer
       "{% for message in messages %}<{{ message.role }}>{{ '<final>' if message.role == 'assistant' }}"
       "{{ message.content }}{% endfor %}{{ '<assistant>' if add_generation_prompt }}";
   turn_by_turn(*load_tiny(chat_template), chat("", kSaid), Past::rewritten);

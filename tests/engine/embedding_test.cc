@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Embeddings against libllama's own on the same file, and as requests among others.
+// Embeddings compared with libllama's for the same file, and embeddings as requests among others.
 #include "engine/embedding.h"
 
 #include <gtest/gtest.h>
@@ -63,7 +63,7 @@ Vectors embed(Session& session, const Texts& texts, Pooling pooling) {
   return out;
 }
 
-/// Vectors of length 1 whose difference has the length of the relative error.
+/// Compares vectors of length 1, so the length of their difference is the relative error.
 void expect_as_libllama(const std::string& path, double tolerance, int chunk) {
   const auto model = Model::load(path);
   Session session(model, {2, Precision::f32, chunk});
@@ -86,7 +86,7 @@ TEST(Embeddings, are_those_of_libllama) {
     SCOPED_TRACE(arch);
     auto tiny = test::tiny_of(arch);
     tiny.ctx_train = 4096;
-    if (tiny.experts() > 0) tiny.n_expert_used = tiny.experts();  // rounding cannot choose others
+    if (tiny.experts() > 0) tiny.n_expert_used = tiny.experts();  // so rounding cannot change the choice
     write_tiny_gguf(tiny, folder / "tiny.gguf");
     expect_as_libllama(folder / "tiny.gguf", test::tolerance_of(tiny), 64);
   }
@@ -177,7 +177,7 @@ TEST_F(EmbeddingTest, one_that_is_cancelled_leaves_nothing) {
   EXPECT_LE(session_->memory().held, before + (1 << 20));
 }
 
-/// A mean and a last row by hand.
+/// Compares a mean and a last row with values computed by hand.
 TEST(PooledRows, are_of_length_1) {
   engine::PooledRows mean(Pooling::mean, 2);
   mean.add(std::vector<float>{1, 0, 0, 3});

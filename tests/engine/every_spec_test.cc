@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tiny prompts and budgets, for every method and composition: each request is answered, or refused by a sentence.
+// Tiny prompts and budgets for every method and composition: each request is answered, or refused with a sentence.
 #include <gtest/gtest.h>
 #include <spdlog/fmt/fmt.h>
 
@@ -62,10 +62,10 @@ std::string with_some(const std::string& base, const std::vector<policy::Option>
   return out;
 }
 
-/// Specs that can be written; a composition that makes no sense is refused by its parser.
+/// Generates specs. The parser refuses compositions that make no sense.
 class Specs {
  public:
-  /// Every method with its defaults and with each extreme of each option, and with some of them together.
+  /// Every method with its defaults, with each extreme of each option, and with some extremes together.
   std::vector<std::string> methods(Random& random) const {
     std::vector<std::string> out;
     for (const auto& preset : all_.presets) {
@@ -91,7 +91,7 @@ class Specs {
     return out;
   }
 
-  /// Some of three.
+  /// Some triples of wrappers.
   std::vector<std::string> triples(Random& random, int count) const {
     std::vector<std::string> out{recommended(Protocol::aware).print(), recommended(Protocol::agnostic).print()};
     while (static_cast<int>(out.size()) < count) {
@@ -120,17 +120,17 @@ class Specs {
   const policy::Registry& all_ = policy::built_in();
 };
 
-/// A prompt and how it is kept.
+/// A prompt with its cache options.
 struct Asked {
   CacheOptions keep;
   std::vector<Token> text;
   std::vector<Token> question;
-  std::vector<Token> turn;  ///< comes later
+  std::vector<Token> turn;  ///< a later turn
 
   int tokens() const { return static_cast<int>(text.size() + question.size()); }
 };
 
-/// The budgets are small ones, and the least that the method works with.
+/// Makes a request with a small budget, or with the method's least one.
 Asked some_request(const std::string& spec, const model::Hparams& hparams, Random& random) {
   Asked out;
   const int tokens = 1 + static_cast<int>(random() % 20);
@@ -170,7 +170,7 @@ class EverySpec : public testing::TestWithParam<std::string> {
     expect_finite(logits);
   }
 
-  /// Entries per KV head of the last `tokens` tokens, the mean over the layers without windows.
+  /// Entries per KV head of the last `tokens` tokens, averaged over the layers without windows.
   double kept_of_last(const Cache& cache, int tokens) const {
     const auto kept = cache.kept();
     const int first = cache.stats().tokens_seen - tokens;
@@ -190,7 +190,7 @@ class EverySpec : public testing::TestWithParam<std::string> {
     return std::min(tokens, keep.spec.method().evicts() ? engine::budget_entries(keep, hparams(), tokens) : tokens);
   }
 
-  /// Decodes, and reads another turn.
+  /// Decodes some tokens and reads another turn.
   void go_on(Cache& cache, const Asked& asked) {
     const auto& method = asked.keep.spec.method();
     for (int i = 0; i < 4; ++i) step(cache, asked.turn[asked.turn.size() / 2]);
@@ -210,7 +210,7 @@ class EverySpec : public testing::TestWithParam<std::string> {
     step(cache, asked.turn.front());
   }
 
-  /// Whether it was answered.
+  /// Returns false if the request was refused.
   bool answers(const Asked& asked) {
     std::vector<Prefilled> read;
     try {
@@ -258,7 +258,7 @@ TEST_P(EverySpec, of_a_method_answers_or_is_refused) {
   expect_answers(Specs().methods(random), random, 1);
 }
 
-// One of each kind: plain, with windows, with windows and sinks, with layers that share keys.
+// One model of each kind: plain, with windows, with windows and sinks, with KV-sharing layers.
 INSTANTIATE_TEST_SUITE_P(of_models, EverySpec, testing::Values("llama", "gemma3", "gpt-oss", "gemma4"),
                          [](const auto& of) { return of.param == std::string("gpt-oss") ? "gpt_oss" : of.param; });
 
@@ -276,7 +276,8 @@ TEST_P(Compositions, of_three_wrappers_answer_or_are_refused) {
 
 INSTANTIATE_TEST_SUITE_P(of_models, Compositions, testing::Values("llama"));
 
-/// The recommended method shares the budget over the heads of all layers: some have nothing left to fit values to.
+/// The recommended method shares the budget over the heads of all layers, so some heads keep no entries to fit values
+/// to.
 TEST_P(Compositions, of_the_recommended_method_answer_at_one_entry) {
   Asked asked{options_of(recommended(Protocol::aware).print(), "1"), {}, random_tokens(6, 288), random_tokens(3, 288)};
   EXPECT_TRUE(answers(asked));

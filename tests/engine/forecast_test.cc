@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares the forecast of a prompt with its reading: rows that pass through layers are counted, and so are bytes.
+// Compares the forecast of a prompt with its reading, by the number of rows that pass through layers and by bytes.
 #include "winnow/forecast.h"
 
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ namespace {
 constexpr int kAnswer = 20;
 
 struct Taken {
-  std::int64_t layer_rows = 0;  ///< until the answers begin
+  std::int64_t layer_rows = 0;  ///< rows that pass through layers until the answers begin
   std::size_t peak = 0;
 };
 
@@ -43,7 +43,7 @@ class ForecastTest : public testing::Test {
     calibration_ = calibrated(path + ".cal", *model_);
   }
 
-  /// A session that has no work space yet.
+  /// A new session, without work space.
   Session session() const { return {model_, {2, Precision::automatic, 128, Pack::automatic, calibration_}}; }
   std::vector<Token> tokens(int n, unsigned seed = 1) const { return random_tokens(n, model_->info().n_vocab, seed); }
   std::int64_t layers() const { return model_->info().n_layer; }
@@ -115,11 +115,11 @@ TEST_F(ForecastTest, is_what_a_prompt_takes) {
   }
 }
 
-/// Experts that are packed one at a time, windows, keys that other layers read, layers that embed tokens.
+/// Networks with experts that are packed one at a time, windows, KV-sharing layers, and token embeddings in each layer.
 TEST_F(ForecastTest, knows_what_else_networks_have) {
   for (const char* arch : {"qwen3moe", "gpt-oss", "gemma4"}) {
     TinyModel tiny = tiny_of(arch);
-    tiny.n_expert = 8;  // where the architecture has any
+    tiny.n_expert = 8;  // ignored by architectures without experts
     use(tiny);
     for (const char* spec : {"full", "lookahead(snapkv)", "kvzip", "critical(ada(snapkv))", "ada(h2o):over=model"}) {
       SCOPED_TRACE(arch);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Answers under grammars: those of a slow reference that knows the language as a list of texts, and texts that regular
-// expressions of std::regex match.
+// Answers under grammars, compared with a slow reference that has the language as a list of texts, and with std::regex.
 #include <gtest/gtest.h>
 #include <spdlog/fmt/fmt.h>
 
@@ -48,7 +47,7 @@ class GrammarTest : public testing::Test {
     return generate(*session_, std::span(&one, 1), std::span(&read.logits, 1), options).front();
   }
 
-  /// Whether a text of the language goes on with a token after a part of it.
+  /// True if a text of the language continues with the token after `part`.
   bool goes_on(const std::string& part, Token token) const {
     const std::string longer = part + model_->vocab().text(token);
     return longer != part &&
@@ -60,7 +59,7 @@ class GrammarTest : public testing::Test {
     return goes_on(part, token);
   }
 
-  /// The most probable token that is allowed, until none is or the sequence ends.
+  /// Chooses the most probable allowed token until none is allowed or the sequence ends.
   Generation reference(unsigned text_seed, EndOfSequence end) {
     const CacheOptions keep;
     auto read = session_->prefill(text(text_seed), std::span(&keep, 1));
@@ -214,7 +213,7 @@ TEST_F(GrammarTest, an_answer_of_too_many_ways_ends_by_itself) {
 }
 
 TEST_F(GrammarTest, no_request_holds_up_another_for_longer_than_its_steps) {
-  // Each token of an answer costs more than a quarter of the steps that all tokens of a turn may cost.
+  // Each token of an answer takes more than a quarter of the steps allowed for all tokens of a turn.
   std::string grammar = "root ::= (\"0\"";
   for (int i = 0; i < 4000; ++i) grammar += fmt::format(" | \"{}\"", i % 10);
   grammar += ")*";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which bytes a grammar lets through, against libllama's grammars; and how many steps that takes.
+// Bytes that a grammar allows, compared with libllama's grammars, and the number of steps.
 #include "engine/grammar_walk.h"
 
 #include <gtest/gtest.h>
@@ -56,7 +56,7 @@ class GrammarWalkTest : public testing::Test {
   std::shared_ptr<const Model> model_;
 };
 
-/// A rule's alternatives over the letters a to c, which begin with a letter where they may call other rules, so that
+/// Alternatives of a rule over the letters a to c. An alternative that may call other rules begins with a letter, so
 /// nothing is left-recursive.
 std::string random_alternatives(std::mt19937& random, int depth) {
   const auto pick = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
@@ -109,7 +109,7 @@ TEST_F(GrammarWalkTest, the_same_tokens_may_come_as_in_libllamas_grammars) {
       for (Token t = 0; t < tokens; ++t) {
         if (!vocab.has_text(t) && !vocab.ends(t)) continue;
         const auto first = vocab.ends(t) ? 0 : static_cast<unsigned char>(vocab.text(t)[0]);
-        if (first >= 0x80) continue;  // libllama takes overlong characters for others
+        if (first >= 0x80) continue;  // libllama decodes overlong characters as other characters
         llama_token_data one{t, 0, 0};
         llama_token_data_array array{&one, 1, -1, false};
         llama_sampler_apply(other.get(), &array);
@@ -281,7 +281,7 @@ std::string words(int count) {
   return out;
 }
 
-/// JSON whose arrays can be read in `kinds` ways each.
+/// A grammar of JSON in which each array can be parsed in `kinds` ways.
 std::string arrays(int kinds) {
   std::string out = "root ::= v\nv ::= \"0\"";
   for (int i = 0; i < kinds; ++i) out += " | a" + std::to_string(i);

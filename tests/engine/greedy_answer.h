@@ -13,10 +13,10 @@
 
 namespace winnow::test {
 
-/// Of each token of an answer, the likeliest tokens whose probabilities are compared.
+/// Number of likeliest tokens whose probabilities are compared, for each token of an answer.
 constexpr int kLogprobs = 3;
 
-/// What came of a request.
+/// Result of a request.
 struct Answer {
   std::vector<Token> tokens;
   std::vector<double> logprobs;
@@ -25,7 +25,7 @@ struct Answer {
   bool operator==(const Answer&) const = default;
 };
 
-/// Adds the likeliest token.
+/// Appends the likeliest token.
 inline void add_greedy(std::span<const float> logits, Answer& to) {
   const auto best = std::max_element(logits.begin(), logits.end()) - logits.begin();
   const auto token = engine::log_probabilities(logits, static_cast<Token>(best), kLogprobs);
@@ -33,7 +33,7 @@ inline void add_greedy(std::span<const float> logits, Answer& to) {
   for (const auto& top : token.top) to.logprobs.push_back(top.logprob);
 }
 
-/// The answer of so many tokens that the session's own steps give after a prompt, whose cache and logits these are.
+/// The answer of `tokens` tokens by the session's own steps, after a prompt with this cache and these logits.
 inline Answer greedy_answer(Session& session, Cache& cache, std::vector<float> logits, int tokens) {
   Answer out;
   add_greedy(logits, out);

@@ -30,12 +30,12 @@ namespace winnow::test {
 
 inline std::size_t z(int i) { return static_cast<std::size_t>(i); }
 
-/// A budget of each method that needs one.
+/// Cache options for a spec, with a budget if its method needs one.
 inline CacheOptions with_budget(const std::string& spec, int budget = 72) {  // infllm needs 64
   return options_of(spec, Spec::parse(spec).method().needs_budget() ? std::to_string(budget) : "", "f32");
 }
 
-/// Every method but those that tests add, and wrappers that spread a budget over heads and layers.
+/// All methods except those that tests add, and wrappers that spread a budget over heads and layers.
 inline std::vector<std::string> all_specs() {
   std::vector<std::string> out = {"ada(snapkv:window=8)",
                                   "pyramid(h2o)",
@@ -56,20 +56,20 @@ inline std::vector<std::string> all_specs() {
   return out;
 }
 
-/// Whether what stays is what it was, and all of it is read. cam merges values while decoding, too.
+/// True if kept entries are unchanged and all of them are read. cam also merges values while decoding.
 inline bool only_evicts(const policy::Method& method) {
   return method.name != "cam" && !method.lanes.merge && !method.decoding.attend && !method.retrieves &&
          method.positions == policy::Positions::absolute;
 }
 
-/// Query rows as a method has had them recorded, one after the other.
+/// Query rows recorded for a method, in order.
 struct Recorded {
   std::vector<int> rows;
   std::vector<float> queries;  ///< [row][H_q][d]
   std::vector<float> outputs;
 };
 
-/// What the method `recording` has seen, by the layer whose keys are read.
+/// Rows that the method `recording` has seen, by the layer whose keys they read.
 inline std::map<int, Recorded>& recorded() {
   static std::map<int, Recorded> all;
   return all;
@@ -92,7 +92,7 @@ inline policy::Scores record(const policy::LayerView& view, const attention::Que
   return {view.shape.kv_heads, view.tokens()};
 }
 
-/// Makes the method `recording` known.
+/// Registers the method `recording`.
 inline void add_recording() {
   static const bool added = [] {
     policy::add_method(
@@ -119,7 +119,7 @@ inline void add_recording() {
   EXPECT_TRUE(added);
 }
 
-/// A small network and a session in f32, whose caches are held against the network with textbook attention.
+/// A small network and a session in f32, whose caches are compared with the network with textbook attention.
 class KeptTest : public testing::Test {
  protected:
   static constexpr int kPrompt = 150;
@@ -166,7 +166,7 @@ class KeptTest : public testing::Test {
     EXPECT_LT(network.gain(), largest_gain(tiny_));
   }
 
-  /// The sums of the last rows of textbook attention, in every head.
+  /// The scores are sums of the last rows of textbook attention in each head.
   void expect_that_a_prompt_keeps_what_its_last_rows_attend_to() {
     constexpr int kWindow = 8;
     std::vector<std::vector<std::vector<double>>> score(z(hparams().n_layer));
@@ -199,7 +199,7 @@ class KeptTest : public testing::Test {
     }
   }
 
-  /// The network with textbook attention, which has read the prompt. Steps after it may be taken again and again.
+  /// The network with textbook attention, which has read the prompt. Steps after the prompt may be repeated.
   Network& textbook() {
     if (!textbook_) {
       textbook_ = std::make_unique<Network>(path_, 1, 1, kPrompt + kSteps);
@@ -208,7 +208,7 @@ class KeptTest : public testing::Test {
     return *textbook_;
   }
 
-  /// Held against textbook attention over the entries that the cache has when a token's query reads them.
+  /// Compares steps with textbook attention over the entries that the cache holds when a token's query reads them.
   void expect_steps_over_what_is_kept(const std::string& spec) {
     auto prefilled = prefill(with_budget(spec));
     Cache& cache = prefilled.caches.front();
@@ -227,7 +227,7 @@ class KeptTest : public testing::Test {
     }
   }
 
-  /// Of all methods that only evict.
+  /// Does so for all methods that only evict.
   void expect_steps_over_what_each_method_has_kept() {
     int methods = 0;
     for (const auto& spec : all_specs()) {
@@ -238,7 +238,8 @@ class KeptTest : public testing::Test {
     EXPECT_GT(methods, 15);
   }
 
-  /// After so many steps, and for as many; `also` is shown each cache, the one that was loaded, and what its file says.
+  /// Saves each cache after `steps` steps, and compares it with the loaded one for as many steps. `also` gets both
+  /// caches and the file's description.
   using AlsoOfSaved = std::function<void(Cache& cache, Cache& restored, const SavedInfo& info)>;
   void expect_that_what_is_saved_goes_on(
       int steps = kSteps, const AlsoOfSaved& also = [](Cache&, Cache&, const SavedInfo&) {}) {
@@ -276,8 +277,8 @@ class KeptTest : public testing::Test {
     return out;
   }
 
-  /// A turn's attention is added up in another order than a prompt's, which makes some 1e-6 of a key. Where GELU is
-  /// ggml's table over f16 values (see tolerance_of()) it makes up to 3e-4: enough for two entries to change places.
+  /// A turn's attention is added up in a different order from a prompt's, which changes keys by about 1e-6. If GELU is
+  /// ggml's table over f16 values (see tolerance_of()), the difference is up to 3e-4: two entries may change places.
   void expect_that_compressed_turns_keep_what_a_prompt_would() {
     const bool has_table = tiny_architecture(tiny_.arch).gelu;
     const auto text = tokens(kPrompt);
@@ -300,14 +301,14 @@ class KeptTest : public testing::Test {
     }
   }
 
-  /// Of every layer that reads the keys, in its order.
+  /// Compares recorded rows of all layers that read the same keys, in layer order.
   void expect_that_recorded_rows_are_the_network_s() {
     add_recording();
     recorded().clear();
     prefill(with_budget("recording"));
-    std::map<std::pair<int, int>, Recorded> expected;  // by the layer whose keys are read, and that which reads them
+    std::map<std::pair<int, int>, Recorded> expected;  // [layer whose keys are read, layer that reads them]
     Network network(path_, 1, 1, kPrompt);
-    std::vector<float> query;  // of all heads
+    std::vector<float> query;  // queries of all heads
     network.attention().set_reader([&](int, int, const DenseAttention::Reading& reading) {
       query.assign(reading.queries.begin(), reading.queries.end());
     });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a method is told of a prompt besides its keys, values and attention: the classes of its tokens, and where its
-// question begins.
+// Facts that a method gets about a prompt besides keys, values and attention: the classes of tokens, and the length of
+// the question.
 #include <gtest/gtest.h>
 
 #include <cctype>
@@ -23,7 +23,7 @@
 namespace winnow::test {
 namespace {
 
-/// Of one layer of one prompt.
+/// Facts about a prompt in one layer.
 struct Told {
   int layer;
   int tokens;
@@ -121,7 +121,7 @@ TEST_F(KnownTest, each_question_behind_a_text_is_told_by_its_length) {
   const auto text = tokens(100);
   const std::vector<std::vector<Token>> questions = {tokens(7, 2), tokens(30, 3)};
   session_->prefill(text, questions, std::span(&keep, 1));
-  // Both prompts pass through a layer before the next one.
+  // Both prompts pass through each layer before the next one.
   std::vector<Told> all = told;
   for (std::size_t i = 0; i < questions.size(); ++i) {
     told.clear();
@@ -132,7 +132,7 @@ TEST_F(KnownTest, each_question_behind_a_text_is_told_by_its_length) {
   session_->prefill(text, std::span(&keep, 1));
   expect_told(0, text, 0);
   told.clear();
-  session_->prefill({}, std::span(questions).last(1), std::span(&keep, 1));  // a prompt that is all question
+  session_->prefill({}, std::span(questions).last(1), std::span(&keep, 1));  // a prompt that is only a question
   expect_told(0, questions.back(), 0);
 }
 
@@ -181,7 +181,7 @@ TEST_F(KnownTest, a_window_of_the_question_is_a_window_of_its_length) {
       options_of("snapkv:window=question", "16"), options_of("snapkv:window=8", "16")};
   auto read = std::move(session_->prefill(text, question, keep).front());
   EXPECT_EQ(read.caches[0].kept(), read.caches[1].kept());
-  EXPECT_EQ(read.caches[2].kept(), read.caches[3].kept());  // no more than half of the budget
+  EXPECT_EQ(read.caches[2].kept(), read.caches[3].kept());  // the window is at most half of the budget
   for (const auto& layer : read.caches[2].kept()) {
     for (const auto& head : layer) {
       ASSERT_EQ(head.size(), 16U);
@@ -201,7 +201,7 @@ TEST_F(KnownTest, a_window_of_the_question_is_a_window_of_its_length) {
   EXPECT_EQ(kept.at(0), kept.at(1));
 }
 
-/// Texts that are stored for others are not taken for those of another question.
+/// A stored text is not used for a question of another length.
 TEST_F(KnownTest, what_is_stored_goes_by_the_question_too) {
   const auto all = tokens(100);
   Scheduler scheduler(*session_, {.prefix_memory = std::size_t{1} << 30U});
@@ -237,7 +237,7 @@ TEST_F(KnownTest, a_saved_cache_knows_its_question) {
   EXPECT_EQ(restored.cache.impl().layer(0).terms().prompt.question, 11);
   std::vector<float> a(as_size(model_->info().n_vocab));
   auto b = a;
-  for (const Token token : tokens(30, 5)) {  // a window of the question's length begins anew while decoding
+  for (const Token token : tokens(30, 5)) {  // while decoding, the window slides
     Cache* one = &read.caches.front();
     session_->step(std::span(&one, 1), std::span(&token, 1), a);
     one = &restored.cache;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Texts that go on: what was read is not read again, and answers are bit for bit those of reading everything.
+// Texts that grow: no token is read twice, and answers are bit for bit those of reading everything.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -23,7 +23,7 @@ namespace {
 constexpr std::size_t kMemory = std::size_t{64} << 20;
 constexpr int kAnswer = 5;
 
-/// A scheduler that knows texts, and one that reads each anew.
+/// Compares a scheduler with a text store with one that reads each text anew.
 class KnownTexts : public testing::Test {
  public:
   explicit KnownTexts(const TinyModel& tiny = usual()) {
@@ -68,7 +68,7 @@ class KnownTexts : public testing::Test {
     return answer_of(run(scheduler, request(keep, text)));
   }
 
-  /// A text, a longer one, the same, and one that branches off.
+  /// A text, a longer one that begins with it, an even longer one twice, and one that branches off.
   std::vector<std::vector<Token>> turns() const {
     const auto all = tokens(500, 3);
     auto branch = all;
@@ -89,7 +89,7 @@ std::vector<std::string> every_spec() {
   return out;
 }
 
-/// They look at all queries of a prompt, or at all rows from which keys are computed.
+/// Methods that look at all queries of a prompt, or at all rows from which keys are computed.
 const std::set<std::string> kReadAnew = {"h2o", "ems", "cam", "expected-attention", "compactor", "kvzap", "infllm"};
 
 TEST_F(KnownTexts, have_the_answers_of_reading_everything_with_every_method) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A network whose layers differ in heads, KV heads, head size and RoPE: each goes by its own.
+// A network whose layers differ in heads, KV heads, head size and RoPE.
 #include "engine/layers.h"
 
 #include <gtest/gtest.h>
@@ -40,7 +40,7 @@ TEST_F(LayersTest, a_prompt_keeps_what_its_last_rows_attend_to_in_every_head) {
   expect_that_a_prompt_keeps_what_its_last_rows_attend_to();
 }
 
-/// What differs between layers is what tells this model's files from those of another with the same first layer.
+/// Files record the sizes of all layers, so files of another model with an equal first layer are recognised.
 TEST_F(LayersTest, a_file_says_the_heads_of_each_layer) {
   const auto identity = engine::identity_of(hparams(), 1);
   ASSERT_EQ(identity.heads.size(), 4U);

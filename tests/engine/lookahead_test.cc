@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Drafts: what a drafter's cache generates, by the session's own steps, and what the rows of the draft attend to, by a
-// network with textbook attention.
+// Drafts: their tokens, compared with the session's own steps over the drafter's cache, and the attention of their
+// rows, compared with a network with textbook attention.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -64,7 +64,7 @@ class LookaheadTest : public testing::Test {
     return out;
   }
 
-  /// Of the last rows of the text and those of the draft, pooled; the last entries have none.
+  /// Pooled attention from the last rows of the text and from those of the draft. The last entries have no score.
   Scores reference(const std::vector<Token>& text, const std::vector<Token>& draft, const Lookahead& method) const {
     const int n = static_cast<int>(text.size());
     auto all = text;
@@ -104,7 +104,8 @@ class LookaheadTest : public testing::Test {
     return session.prefill(std::span(text).first(cut), question, std::span(&options, 1)).front().caches.front().kept();
   }
 
-  /// Nothing that is gone may be worth more than what stays, but for f32 arithmetic; what is last stays.
+  /// Expects that no evicted entry has a higher score than a kept one, up to f32 rounding, and that the last entries
+  /// are kept.
   static void expect_best(const Kept& sets, const Scores& scores) {
     for (std::size_t layer = 0; layer < sets.size(); ++layer) {
       for (std::size_t head = 0; head < sets[layer].size(); ++head) {
@@ -166,7 +167,7 @@ TEST_F(LookaheadTest, a_draft_ends_where_the_text_ends) {
   FAIL() << "no draft has ended";
 }
 
-/// In one pass with others, and each with its own draft.
+/// Several caches share a pass, each with its own draft.
 TEST_F(LookaheadTest, drafts_beside_others_change_no_bit) {
   const auto text = tokens(110);
   const std::vector<std::vector<Token>> questions = {tokens(40, 3), {}, tokens(7, 2)};
@@ -175,7 +176,7 @@ TEST_F(LookaheadTest, drafts_beside_others_change_no_bit) {
                            "dapq", "lookahead(h2o):draft=3", "chunk(kvzip:rank=model)"})
     all.push_back(options_of(spec, "40"));
   all.push_back(options_of("lookahead(snapkv:window=8)", "60"));
-  all.push_back(options_of("lookahead(snapkv:window=8)", "130"));  // one of three prompts does not fit
+  all.push_back(options_of("lookahead(snapkv:window=8)", "130"));  // only the first of three prompts exceeds the budget
   Session session(model_, {2, Precision::automatic, 64});
   auto together = session.prefill(text, questions, all);
   for (std::size_t c = 0; c < all.size(); ++c) {
@@ -217,7 +218,7 @@ TEST_F(LookaheadTest, a_prompt_that_fits_is_read_once) {
   EXPECT_GE(twice, 2 * once);
 }
 
-/// Nobody knows yet what comes after a turn that has ended.
+/// No draft is made after a turn that has ended, because the next question is unknown.
 TEST_F(LookaheadTest, a_turn_is_compressed_by_its_last_queries_alone) {
   const auto text = tokens(kPrompt);
   std::vector<Kept> sets;

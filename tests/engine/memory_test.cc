@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a cache holds is what its entries take: for every method, encoding and budget.
+// A cache holds no more bytes than its entries need, for every method, KV type and budget.
 #include <gtest/gtest.h>
 
 #include "engine/layers.h"
@@ -18,7 +18,7 @@ namespace {
 
 constexpr int kTokens = 1300;
 
-/// Bytes of one lane with so many entries, as the formulas have them: entries, merged entries and summaries.
+/// Bytes of one lane by the formulas for entries, merged entries and summaries.
 double needed(const Cache& cache, const model::LayerSpec& layer, double entries, double merged_entries) {
   auto shape = engine::lane_shape(cache.options(), layer);
   shape.merged_entries = 0;
@@ -29,7 +29,7 @@ double needed(const Cache& cache, const model::LayerSpec& layer, double entries,
          blocks * static_cast<double>(cache::summary_bytes(shape));
 }
 
-/// Of all lanes: those of layers with windows hold the last tokens, whatever the method.
+/// Bytes of all lanes. With any method, layers with windows hold the last tokens.
 double needed(const Cache& cache, const model::Hparams& hparams) {
   const auto stats = cache.stats();
   const double entries = stats.entries_per_head_mean;
@@ -60,7 +60,8 @@ std::vector<CacheOptions> all_options() {
   return all;
 }
 
-/// Bytes are those of entries and summaries together, to what one more entry takes, also where lanes differ in length.
+/// Entries and summaries together use the budget up to the bytes of one more entry, also if lanes have different
+/// lengths.
 TEST(MemoryOfSummaries, fits_a_budget_of_bytes) {
   const test::TempFolder folder;
   write_tiny_gguf(test::TinyModel{}, folder / "tiny.gguf");
@@ -105,8 +106,8 @@ TEST_P(Memory, is_what_the_entries_take) {
   }
 }
 
-// Of each kind one: plain, with windows, with windows and caps, with windows of other heads, with windows, sinks and
-// experts, with experts.
+// One model of each kind: plain, with windows, with windows and caps, with other heads in layers with windows, with
+// windows, sinks and experts, with experts.
 INSTANTIATE_TEST_SUITE_P(of_models, Memory,
                          testing::Values("llama", "gemma3", "gemma2", "gemma4", "gpt-oss", "qwen3moe"),
                          [](const auto& of) { return of.param == std::string("gpt-oss") ? "gpt_oss" : of.param; });

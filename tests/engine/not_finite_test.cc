@@ -34,7 +34,7 @@ class NotFinite : public testing::Test {
     write_tiny_gguf(tiny, path_);
   }
 
-  /// What reading twenty tokens, and then one more, throws; empty: nothing.
+  /// Message of the error thrown by reading twenty tokens and then one more; empty: none.
   std::string error(Token next = 40) const {
     Session session(Model::load(path_), {2, Precision::automatic, 8});
     std::vector<Token> tokens;
@@ -59,13 +59,13 @@ class NotFiniteQuantized : public NotFinite {
   NotFiniteQuantized() : NotFinite(GGML_TYPE_Q8_0) {}
 };
 
-/// Of 8 experts of 96 x 64.
+/// A network with 8 experts of 96 x 64.
 class NotFiniteExperts : public NotFinite {
  protected:
   NotFiniteExperts() : NotFinite(GGML_TYPE_F32, "qwen2moe") {}
 };
 
-/// Whose queries, keys and values are one matrix of the file, and gate and up another.
+/// A network whose file has one matrix for queries, keys and values, and one for gate and up.
 class NotFiniteFused : public NotFinite {
  protected:
   NotFiniteFused() : NotFinite(GGML_TYPE_F32, "phi3") {}
@@ -108,7 +108,7 @@ TEST_F(NotFinite, values_that_grow_too_large) {
 }
 
 TEST_F(NotFiniteQuantized, the_tensor_is_named) {
-  constexpr std::size_t kBlock = 34;  // of q8_0: a scale in f16, 32 values
+  constexpr std::size_t kBlock = 34;  // bytes of a q8_0 block: a scale in f16 and 32 values
   const test::SpoiltBytes spoilt(path_, "blk.1.attn_k.weight", 2 * 11 * kBlock, {'\0', '\x7e'});  // NaN
   EXPECT_NE(error().find("tensor blk.1.attn_k.weight holds a value in row 11"), std::string::npos) << error();
 }
@@ -137,7 +137,7 @@ TEST_F(NotFiniteExperts, the_tensor_is_named) {
   }
 }
 
-/// Whatever a router says, each row has some experts that there are.
+/// Each row gets valid experts for any output of the router.
 TEST_F(NotFiniteExperts, a_router_that_says_nothing) {
   for (const float value : {kNan, std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity()}) {
     const test::SpoiltValue spoilt(path_, "blk.1.ffn_gate_inp.weight", 0, std::size_t{64} * 8, value);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sessions, from tokens to logits, against llama.cpp through libllama on the same file.
+// Sessions, from tokens to logits, compared with libllama on the same file.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -30,7 +30,7 @@ double error_of(std::span<const float> got, std::span<const float> expected) {
   return std::sqrt(difference / norm);
 }
 
-/// Prefill in chunks and decode, alone and in a batch of different lengths.
+/// Compares prefill in chunks and decode, alone and in a batch of different lengths.
 void expect_parity(const std::string& path, double tolerance, int tokens, const std::vector<int>& chunks) {
   const auto model = Model::load(path);
   CacheOptions cache;
@@ -39,7 +39,7 @@ void expect_parity(const std::string& path, double tolerance, int tokens, const 
   benchmark::LlamaOptions options;
   options.context = kContext;
   options.kv_type = ElementType::f32;
-  options.threads = 1;  // two pools that wait actively would be in each other's way
+  options.threads = 1;  // two pools of spinning threads would slow each other
   benchmark::Llama llama(path, options);
 
   const auto prompt = std::span(ids).first(tokens);
@@ -101,7 +101,7 @@ struct Case {
 
 void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
 
-/// Every token has all experts that there are, though with weights of its own: rounding cannot choose others.
+/// Each token uses all experts, each with its own weight, so rounding cannot change the choice.
 Case case_of(const std::string& name, const TinyModel& model) {
   Case out{name, model, test::tolerance_of(model)};
   if (model.experts() > 0) out.model.n_expert_used = model.experts();
@@ -121,7 +121,7 @@ Case weights_of(ggml_type type) {
   return {ggml_type_name(type), m, test::quantized_tolerance(2)};
 }
 
-/// Phi-3's factors, of long texts where the original context is shorter than the file's.
+/// Phi-3's RoPE factors: those for long texts if the original context is shorter than the file's.
 Case longrope(const std::string& name, int original_context) {
   TinyModel m = test::tiny_of("phi3");
   m.ctx_train = kContext;
@@ -137,8 +137,8 @@ Case yarn(const std::string& name, const std::string& arch) {
   return case_of(name, m);
 }
 
-// Every weight type, tied or not, what files may have, and the kinds of RoPE are in tests/network: the engine is the
-// same for all.
+// tests/network covers weight types, tied weights, optional tensors and kinds of RoPE; the engine does not depend on
+// them.
 std::vector<Case> all_cases() {
   std::vector<Case> out = {shape("llama_mha", "llama", 3, 3, 80),
                            shape("llama_gqa7", "llama", 7, 1, 96),

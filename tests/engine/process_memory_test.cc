@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is told about memory is what the process takes: its own malloc counts every byte that anybody allocates.
+// Reported memory compared with the process's memory. The test's own malloc counts every allocated byte.
 #include <gtest/gtest.h>
 #include <malloc.h>
 
@@ -31,7 +31,7 @@ std::atomic<std::size_t> most_in_use{0};
 
 #if WINNOW_OWN_MALLOC
 
-// These stand before libc's, for this program and the libraries that it loads.
+// These replace libc's functions for this program and the libraries that it loads.
 extern "C" {
 
 void* __libc_malloc(std::size_t);                 // NOLINT: glibc's names
@@ -89,14 +89,14 @@ using test::options_of;
 
 constexpr int kTokens = 4000;
 
-/// Bytes beyond what was held before.
+/// Peak bytes, less the bytes held before.
 struct Peaks {
   double process = 0;
   double account = 0;
   double foretold = 0;
 };
 
-/// Many heads of few numbers: what is seen of attention is much beside keys and values.
+/// A network with many small heads, so observers need much memory relative to keys and values.
 class ProcessMemoryTest : public testing::Test {
  protected:
   ProcessMemoryTest() {
@@ -113,7 +113,7 @@ class ProcessMemoryTest : public testing::Test {
     (void)model_->vocab().tokenize("what the tokenizer makes once, it has made then");
   }
 
-  /// Of one prefill in a session that has read a short prompt before.
+  /// Peaks of one prefill in a session that has read a short prompt before.
   Peaks peaks_of(std::span<const CacheOptions> caches) const {
     Session session(model_, {1, Precision::f32, 64, Pack::automatic, calibration_});
     const CacheOptions full;
@@ -133,7 +133,7 @@ class ProcessMemoryTest : public testing::Test {
   std::vector<Token> tokens_;
 };
 
-/// Within an eighth: what is left are the graphs, the allocator's roundings, and what merging compares at a time.
+/// Expects agreement within an eighth. The rest is graphs, the allocator's rounding and work space of merging.
 void expect_near(const Peaks& peaks, const std::string& what) {
   EXPECT_LE(peaks.account, peaks.process) << what;
   EXPECT_GE(peaks.account, 0.875 * peaks.process) << what;
@@ -153,7 +153,7 @@ TEST_F(ProcessMemoryTest, is_what_the_account_counts_and_what_is_foretold) {
   expect_near(peaks_of(all), "all of them in one pass");
 }
 
-/// One head may get what all of them share, which is foretold and seldom happens.
+/// The forecast allows for one head that gets the budget of all heads, which seldom happens.
 TEST_F(ProcessMemoryTest, of_a_second_pass_is_no_more_than_foretold) {
   if (WINNOW_OWN_MALLOC == 0) GTEST_SKIP() << "the sanitizer has its own malloc";
   for (const char* spec :

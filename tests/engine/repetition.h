@@ -19,7 +19,7 @@ inline std::size_t z(int i) { return static_cast<std::size_t>(i); }
 /// [layer][KV head][token]
 using TextbookScores = std::vector<std::vector<std::vector<double>>>;
 
-/// One replay, as the paper's code has it: the request, the end of the chunk before, a line break, the chunk.
+/// Tokens of one replay, as in the paper's code: the request, the end of the chunk before, a line break, the chunk.
 inline std::vector<Token> repetition(const Model& model, const std::vector<Token>& text, int first, int end) {
   auto out = model.vocab().tokenize(first == 0 ? "\n\nRepeat the previous context exactly."
                                                : "\n\nRepeat the part of the previous context exactly, starting with ");
@@ -31,8 +31,8 @@ inline std::vector<Token> repetition(const Model& model, const std::vector<Token
   return out;
 }
 
-/// What KVzip+ ranks entries by, in double precision wherever attention is: each row's attention over the length of
-/// what enters it, by what query heads make of values.
+/// Scores of KVzip+, with attention in double precision: each row's attention divided by the length of its layer input,
+/// times the length of the value after the query head's output projection.
 inline TextbookScores plus_reference(const std::string& path, const Model& model, const std::vector<Token>& text,
                                      int chunk) {
   const int n = static_cast<int>(text.size());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a replay shows, against a network with textbook attention.
+// Attention of replays, compared with a network with textbook attention.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -33,8 +33,8 @@ class ReplayTest : public testing::Test {
     model_ = Model::load(path_);
   }
 
-  /// Every chunk in a sequence of its own: the text, then the repetition, all rows at once; in double precision
-  /// wherever attention is. The text's last `window` rows count, too.
+  /// Reads the text and one chunk's repetition for each chunk, with attention in double precision. The text's last
+  /// `window` rows also count.
   Scores reference(const std::vector<Token>& text, int chunk, int window = 0) const {
     const int n = static_cast<int>(text.size());
     Network network(path_, 1, 1, 2 * n + 200);
@@ -57,7 +57,8 @@ class ReplayTest : public testing::Test {
     return out;
   }
 
-  /// The text and then its last tokens once more, all in one sequence: the largest attention from these.
+  /// Reads the text and then its last tokens again, in one sequence. Returns the largest attention from the repeated
+  /// tokens.
   Scores reference_after(const std::vector<Token>& text, int again) const {
     const int n = static_cast<int>(text.size());
     Network network(path_, 1, 1, n + again);
@@ -92,8 +93,7 @@ class ReplayTest : public testing::Test {
   std::shared_ptr<const Model> model_;
 };
 
-/// Nothing that is gone may be worth more than what stays, but for f32 arithmetic; tokens before `sinks` are not asked
-/// about.
+/// Expects that no evicted entry has a higher score than a kept one, up to f32 rounding. Ignores tokens before `sinks`.
 void expect_best(const std::vector<std::int32_t>& kept, const std::vector<double>& score, int sinks) {
   double worst = std::numeric_limits<double>::infinity();
   double best = 0;
@@ -127,7 +127,7 @@ TEST_F(ReplayTest, kvzip_keeps_what_repeating_the_text_looks_at) {
   }
 }
 
-/// With a budget that is far above `even`, the repetition's rows count as much as the window's.
+/// If the budget is far above `even`, the repetition's rows count as much as the window's.
 TEST_F(ReplayTest, kvzip_around_a_method_keeps_what_repeating_the_text_looks_at) {
   const auto text = tokens(150, 1);
   auto score = reference(text, 64, 3);
@@ -163,7 +163,7 @@ TEST_F(ReplayTest, dapq_keeps_what_the_positions_of_the_answer_look_at) {
   }
 }
 
-/// The same over all heads of a layer, whose lanes are then uneven.
+/// The heads of a layer share the budget, so their lanes differ in length.
 TEST_F(ReplayTest, heads_share_a_budget_by_what_repeating_the_text_looks_at) {
   const auto text = tokens(150, 1);
   const auto score = reference(text, 64);
@@ -185,7 +185,7 @@ TEST_F(ReplayTest, heads_share_a_budget_by_what_repeating_the_text_looks_at) {
   EXPECT_TRUE(uneven);
 }
 
-/// The same over all heads of all layers, in two passes.
+/// The heads of all layers share the budget, in two passes.
 TEST_F(ReplayTest, layers_share_a_budget_by_what_repeating_the_text_looks_at) {
   const auto text = tokens(150, 1);
   const auto score = reference(text, 64);
@@ -211,7 +211,7 @@ TEST_F(ReplayTest, layers_share_a_budget_by_what_repeating_the_text_looks_at) {
   }
 }
 
-/// Of a turn there is one pass.
+/// A turn is read in one pass.
 TEST_F(ReplayTest, a_turn_is_ranked_within_each_layer) {
   const auto text = tokens(150, 1);
   std::vector<std::vector<std::vector<std::vector<std::int32_t>>>> sets;
@@ -243,7 +243,7 @@ TEST_F(ReplayTest, kvzip_plus_weighs_that_by_what_it_adds_to_the_output) {
   }
 }
 
-/// A replay is extra rows after the prompt: nobody else's attention, entries or logits may tell that it took place.
+/// A replay adds rows after the prompt. It must not change the attention, entries or logits of other caches.
 TEST_F(ReplayTest, a_replay_beside_others_changes_no_bit_of_theirs) {
   const auto text = tokens(110, 1);
   const std::vector<std::vector<Token>> questions = {tokens(40, 3), tokens(7, 2)};
@@ -270,8 +270,7 @@ TEST_F(ReplayTest, a_replay_beside_others_changes_no_bit_of_theirs) {
   }
 }
 
-/// Over a layer with one head there is nothing to share: the second pass keeps, and evicts while decoding, as one pass
-/// does.
+/// With one layer and one head there is nothing to share, so two passes keep and evict the same entries as one.
 TEST(SecondPass, begins_with_what_was_seen_of_each_entry) {
   TempFolder folder;
   TinyModel tiny;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which tokens may come next and how often they do, against a slow reference that is written from the definitions of
-// OpenAI's API and vLLM, for random combinations of all options.
+// Tokens that may come next and their frequencies, for random combinations of all options, compared with a slow
+// reference that follows the definitions of OpenAI's API and vLLM.
 #include "engine/sampler.h"
 
 #include <gtest/gtest.h>
@@ -20,16 +20,16 @@
 namespace winnow::engine {
 namespace {
 
-/// One token is to be sampled.
+/// Input of sampling one token.
 struct Case {
   SamplingOptions options;
   std::vector<float> logits;
   std::vector<Token> prompt;
-  std::vector<Token> answer;  ///< that is there already
+  std::vector<Token> answer;  ///< the tokens generated so far
   std::vector<Token> banned;
   std::string grammar;
-  std::vector<Token> refused;  ///< by the grammar
-  std::set<std::string> used;  ///< options that do something
+  std::vector<Token> refused;  ///< tokens that the grammar refuses
+  std::set<std::string> used;  ///< options that have an effect
 };
 
 std::vector<long double> changed_logits(const Case& c) {
@@ -46,7 +46,7 @@ std::vector<long double> changed_logits(const Case& c) {
   return out;
 }
 
-/// Probabilities of the tokens that may come. Of equal ones the first comes first.
+/// Probabilities of the tokens that may come next. Equal ones are ordered by token.
 std::map<Token, double> reference(const Case& c) {
   const auto logits = changed_logits(c);
   std::vector<Token> order;
@@ -90,7 +90,7 @@ class SamplerTest : public testing::Test {
     generate.grammar = c.grammar;
     Sampler sampler(options, grammar_of(generate, *model_), c.prompt, 0);
     Sampler::Candidates candidates;
-    // Puts the answer's tokens where a sampler has chosen them.
+    // Makes the sampler choose the answer's tokens.
     for (const Token token : c.answer) {
       std::vector<Token> others;
       for (Token t = 0; t < model_->info().n_vocab; ++t) {
@@ -145,7 +145,7 @@ class SamplerTest : public testing::Test {
       }
     });
     maybe("answer", [&] {
-      for (int i = 0; i < 100; ++i) c.answer.push_back(4 + token() % 16);  // which the grammar lets through
+      for (int i = 0; i < 100; ++i) c.answer.push_back(4 + token() % 16);  // allowed by the grammar
     });
     maybe("temperature", [&] { c.options.temperature = static_cast<float>(some(0.3, 2)); });
     maybe("top_k", [&] { c.options.top_k = 1 + static_cast<int>(random() % 20); });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A saved sequence goes on like the one that was not, and files that are not whole are refused.
+// A saved sequence continues like the original, and damaged files are refused.
 #include "engine/saved.h"
 
 #include <gtest/gtest.h>
@@ -71,7 +71,7 @@ class SavedTest : public testing::Test {
     return session_.load(path_);
   }
 
-  /// Words, and as many tokens as the cache has seen and two more.
+  /// A conversation, with two tokens more than the cache has seen.
   Transcript transcript_of(const Cache& cache) const {
     return {{"a text",
              {{Role::system, "be brief"}, {Role::user, "one"}, {Role::assistant, ""}, {Role::user, "two"}},
@@ -80,7 +80,7 @@ class SavedTest : public testing::Test {
             tokens(cache.stats().tokens_seen + 2)};
   }
 
-  /// The restored sequence is the one that was saved, and stays it for 20 steps.
+  /// Expects that the restored sequence equals the saved one, and still does after 20 steps.
   void expect_same(Cache& cache, Restored& restored) {
     EXPECT_EQ(restored.cache.kept(), cache.kept());
     EXPECT_EQ(restored.cache.stats().tokens_seen, cache.stats().tokens_seen);
@@ -159,8 +159,8 @@ TEST_F(SavedTest, all_budgets_and_unrotated_keys) {
   }
 }
 
-/// Lanes with tail blocks, whose entries lie in other runs than a prompt's; with a buffer of 50, a few tokens before
-/// an eviction.
+/// Lanes with tail blocks, whose entries are split differently from a prompt's. With a buffer of 50, they are saved a
+/// few tokens before an eviction.
 TEST_F(SavedTest, sequences_that_have_grown_go_on_bit_for_bit) {
   std::vector<std::string> specs = {"quest(ada(snapkv:window=8)):page=4,dense=0", "r-kv:buffer=50",
                                     "triattention:buffer=50,positions=cache"};
@@ -189,7 +189,7 @@ TEST_F(SavedTest, messages_of_files_from_before_roles_take_turns) {
   const auto at = bytes.find(now);
   ASSERT_NE(at, std::string::npos);
   bytes.replace(at, now.size(), before);
-  constexpr std::size_t kHeadLength = 32;  // where the length of the first section stands
+  constexpr std::size_t kHeadLength = 32;  // offset of the length of the first section
   std::uint64_t length = 0;
   std::memcpy(&length, bytes.data() + kHeadLength, sizeof(length));
   length = length + before.size() - now.size();
@@ -341,7 +341,7 @@ TEST_F(SmallFile, another_version_says_so) {
   EXPECT_NE(refusal(bytes_).find("version 9, this program reads version 2"), std::string::npos);
 }
 
-/// With checksums that hold: refused, or still good for a few steps.
+/// Files with a wrong number and correct checksums are refused, or still work for a few steps.
 TEST_F(SmallFile, no_number_in_it_is_trusted) {
   for (const auto& method : {"full", "streaming-llm", "h2o", "tova", "cam", "quest", "infllm", "ada(h2o)",
                              "tova:positions=cache", "quest(ada(snapkv:window=8))"}) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An answer is the same however many requests are beside it. What is alone is read, extended and stepped through the
-// session's own functions, and sampled greedily here.
+// Other requests do not change an answer. The expected answers come from the session's own functions for reading,
+// extending and decoding, and are sampled greedily here.
 #include "winnow/scheduler.h"
 
 #include <gtest/gtest.h>
@@ -31,7 +31,7 @@ using test::Answer;
 using test::answer_of;
 using test::options_of;
 
-/// What is asked, from which requests are made.
+/// Contents of a request.
 struct Asked {
   CacheOptions keep;
   std::vector<Token> text;
@@ -57,7 +57,7 @@ class SchedulerTest : public testing::Test {
 
   std::vector<Token> tokens(int n, unsigned seed) const { return test::random_tokens(n, model_->info().n_vocab, seed); }
 
-  /// Each method with a question that is read with the text, and with one that comes after it.
+  /// Every method with a question that is read with the text, and with one that is read after it.
   std::vector<Asked> every_method(unsigned seed) const {
     std::mt19937 random(seed);
     const auto between = [&](int least, int most) { return std::uniform_int_distribution<int>(least, most)(random); };
@@ -108,7 +108,7 @@ class SchedulerTest : public testing::Test {
   std::shared_ptr<const Model> model_;
 };
 
-/// Requests that come, and are cancelled, at random.
+/// Adds and cancels requests at random.
 class RandomLoad {
  public:
   RandomLoad(Scheduler& scheduler, unsigned seed) : scheduler_(scheduler), random_(seed) {}
@@ -138,7 +138,8 @@ class RandomLoad {
   bool busy_ = false;
 };
 
-/// Whether requests under random load get what `asked` gets alone, with so many at a time.
+/// Expects that requests under random load get the same answers as alone. `parallel`: numbers of requests that run at a
+/// time.
 void expect_as_alone(Session& session, const std::vector<Asked>& asked, std::span<const int> parallel) {
   std::vector<Answer> expected;
   for (const auto& one : asked) expected.push_back(SchedulerTest::alone(session, one));
@@ -437,7 +438,7 @@ TEST_F(SchedulerTest, a_stored_text_gives_the_answers_of_one_that_is_read) {
       scheduler.add(std::move(request));
     };
     add(asked, "mine", expected);
-    add(asked, "mine", expected);  // waits for the first one's text
+    add(asked, "mine", expected);  // waits until the first one's text has been read
     while (scheduler.advance()) continue;
     EXPECT_EQ(cached, (std::vector{0, 150}));
     auto other = asked;
@@ -709,7 +710,7 @@ TEST_F(SchedulerTest, caches_of_several_answers_are_copied_layer_by_layer_while_
     while (scheduler.advance()) continue;
   }
 
-  // One quantum between two tokens of the other answer.
+  // max_itl = 0 allows one quantum between two tokens of the other answer.
   Scheduler scheduler(session, {.max_itl = std::chrono::milliseconds(0)});
   const int layers = model_->info().n_layer;
   std::size_t whole = 0;
@@ -745,7 +746,7 @@ TEST_F(SchedulerTest, caches_of_several_answers_are_copied_layer_by_layer_while_
 
   EXPECT_EQ(together, alone);
   const std::size_t layer = whole / static_cast<std::size_t>(layers);
-  const std::size_t block_of_other = whole / 400 * 64;  // which its lanes grow by, now and then
+  const std::size_t block_of_other = whole / 400 * 64;  // size of the blocks by which its lanes grow
   EXPECT_LE(most, layer + block_of_other) << "of " << (kAnswers - 1) * whole << " bytes that are copied";
   EXPECT_GE(meanwhile, (kAnswers - 1) * layers - 1) << "tokens of the other answer";
   EXPECT_LE(session.memory().held, before + 1000 * whole / 400) << "only the other answer is left";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a session promises, on small random networks.
+// Properties of a session, on small random networks.
 #include "winnow/session.h"
 
 #include <gtest/gtest.h>
@@ -59,7 +59,7 @@ class OneLayer : public SessionTest {
   OneLayer() : SessionTest(1) {}
 };
 
-/// f32 arithmetic in another order: the parity test's derivation.
+/// Allows for f32 sums in a different order. The parity test derives the bound.
 void expect_near(const std::vector<float>& a, const std::vector<float>& b, double relative = 1e-4) {
   ASSERT_EQ(a.size(), b.size());
   double difference = 0;
@@ -96,11 +96,11 @@ TEST_F(SessionTest, a_plan_tells_vectors_from_facts) {
   const auto sums = std::size_t{4} * kTokens * static_cast<std::size_t>(hparams.layer(0).n_head);
   for (const char* spec : {"snapkv", "h2o", "lookahead(snapkv)", "kvzip:rank=model"}) {
     const auto bytes = plan(spec);
-    EXPECT_GE(bytes.facts, sums) << spec;  // attention that each query head and key has got
+    EXPECT_GE(bytes.facts, sums) << spec;  // received attention of each key in each query head
     EXPECT_LE(bytes.rest, bytes.vectors + bytes.facts) << spec;
     EXPECT_GE(bytes.rest, std::max(bytes.vectors, bytes.facts)) << spec;
   }
-  EXPECT_LT(plan("streaming-llm").facts, sums);  // looks at nothing
+  EXPECT_LT(plan("streaming-llm").facts, sums);  // has no observers
   EXPECT_EQ(plan("streaming-llm").vectors, plan("snapkv").vectors);
 }
 
@@ -123,7 +123,7 @@ TEST_F(SessionTest, prefills_that_take_turns_read_what_each_reads_alone) {
   for (bool one = true, two = true; one || two;) {
     if (one) one = first.advance();
     if (two) two = second.advance();
-    if (two) two = second.advance();  // it is then in another layer than the first
+    if (two) two = second.advance();  // so it is in a different layer from the first
   }
   for (std::size_t i = 0; i < questions.size(); ++i) {
     EXPECT_EQ(first.logits(i), first_alone[i].logits);
@@ -296,7 +296,7 @@ TEST_F(SessionTest, streaming_grows_into_its_budget_first) {
   EXPECT_EQ(kept[4], 70 - 28);
 }
 
-/// In a network of one layer an entry depends on its own token alone, so streaming with positions in the cache must
+/// In a network of one layer an entry depends only on its own token, so streaming with positions in the cache must
 /// equal reading the kept tokens as a short text.
 TEST_F(OneLayer, streaming_in_cache_positions_equals_a_short_text) {
   const auto cache = options_of("streaming-llm", "24", "f32");
@@ -313,11 +313,11 @@ TEST_F(OneLayer, streaming_in_cache_positions_equals_a_short_text) {
   }
 }
 
-/// The same where all heads keep one set: the kept tokens and the new one as a text of their own.
+/// The same for methods whose heads all keep the same tokens: reading these and the new token as a text.
 TEST_F(OneLayer, positions_in_the_cache_equal_a_short_text) {
   const auto full = options_of("full", "", "f32");
   for (const char* spec : {"tova:positions=cache", "chunk(snapkv:window=8,positions=cache)"}) {
-    for (const char* budget : {"24", "100"}) {  // 100: nothing leaves before the 20th step
+    for (const char* budget : {"24", "100"}) {  // 100: nothing is evicted before the 20th step
       const auto cache = options_of(spec, budget, "f32");
       Session session(model_, {2, Precision::f32, 512});
       auto ids = tokens(80);
@@ -431,7 +431,7 @@ TEST_F(SessionTest, quest_around_a_method_keeps_a_budget_and_reads_a_share_of_it
   }
 }
 
-/// Also of a prompt that fits, of which nothing is measured, and which grows beyond the budget.
+/// Also for a prompt that fits, so it has no scores, and then grows beyond the budget.
 TEST_F(SessionTest, decoding_keeps_the_budget_of_every_method_that_it_goes_around) {
   constexpr int kBudget = 72;
   Session session(model_, {2, Precision::automatic, 64, Pack::automatic, calibration_});
@@ -485,7 +485,7 @@ TEST_F(SessionTest, refresh_reads_everything_until_it_has_selected) {
   }
 }
 
-/// Every method, and some that wrap others.
+/// Every method, and some wrappers.
 std::vector<std::string> all_specs() {
   std::vector<std::string> out = {
       "ada(snapkv)",     "pyramid(h2o)",          "h2o:positions=cache", "quest(ada(snapkv)):page=4,dense=0",
@@ -510,7 +510,7 @@ TEST_P(OfPrecision, a_row_does_not_depend_on_its_neighbours) {
   }
   const auto vocabulary = static_cast<std::size_t>(model_->info().n_vocab);
   for (std::size_t round = 0; round < 12; ++round) {
-    // Neighbours come and go, and each row has another place every time.
+    // In each round other sequences are present, and each row has another index.
     std::vector<std::size_t> running;
     for (std::size_t i = 0; i < specs.size(); ++i) {
       const auto which = (i + 5 * round) % specs.size();

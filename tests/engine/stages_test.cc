@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Texts that are compressed stage after stage. The reference reads each stage through the session's own functions:
-// prefill() for the first one, extend() and compress() for the others.
+// Texts that are compressed in stages. The reference reads each stage by the session's own functions: prefill() for the
+// first stage, extend() and compress() for the others.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -29,7 +29,7 @@ constexpr int kAnswer = 6;
 /// Lengths of stages: with a budget of 64, a prompt and two turns that are compressed, and turns that are not.
 const std::vector<std::vector<std::size_t>> kLengths = {{150}, {150, 100}, {150, 20, 100, 30}, {10, 5, 90, 1}};
 
-/// What is asked, from which requests are made.
+/// Contents of a request.
 struct Asked {
   CacheOptions keep;
   std::vector<Token> text;
@@ -89,7 +89,7 @@ class StagesTest : public testing::Test {
     return test::greedy_answer(session, cache, session.extend(cache, asked.question), kAnswer);
   }
 
-  /// Runs requests together; what has come of each.
+  /// Runs requests together. Returns the result of each.
   static std::vector<RequestEnd> run(Scheduler& scheduler, std::span<const Asked> asked) {
     std::vector<RequestEnd> out(asked.size());
     for (std::size_t i = 0; i < asked.size(); ++i) {
@@ -104,8 +104,8 @@ class StagesTest : public testing::Test {
     return std::move(run(scheduler, std::span(&asked, 1)).front());
   }
 
-  /// Of a step of 64 rows that appends to so many tokens: an attention state (its output, maximum and sum) for each of
-  /// 6 query heads and each page of 64 entries, with a half more.
+  /// Upper bound of the bytes of a step of 64 rows after `tokens` tokens: an attention state (output, maximum and sum)
+  /// for each of 6 query heads and each page of 64 entries, times 1.5.
   static std::size_t step_bytes(std::size_t tokens) {
     return 64 * 6 * (tokens / 64 + 4) * (64 + 2) * sizeof(float) * 3 / 2;
   }
@@ -117,7 +117,7 @@ class StagesTest : public testing::Test {
   std::shared_ptr<const Model> model_;
 };
 
-/// Of every method, and of those that read a prompt twice.
+/// Specs of all methods, and of some that read a prompt twice.
 std::vector<std::string> specs() {
   std::vector<std::string> out = {"lookahead(snapkv)", "kvzip:rank=model", "kvzip(snapkv)", "kvzap:when=step",
                                   "triattention:buffer=5"};
@@ -151,14 +151,14 @@ class StagesWithWindows : public StagesTest {
 
 TEST_F(StagesWithWindows, stages_are_read_as_a_prompt_and_turns_after_it) { expect_as_turns(); }
 
-/// A prompt, then turns of which few are compressed.
+/// Lengths of a prompt and of turns, few of which are compressed.
 std::vector<std::size_t> many_turns(std::size_t turns) {
   std::vector<std::size_t> out = {100};
   while (out.size() < turns) out.push_back(out.size() % 13 == 5 ? 80 : 1 + out.size() * 7 % 9);
   return out;
 }
 
-/// The first stages of what is asked.
+/// The same request with only its first stages.
 Asked first_stages(const Asked& all, std::size_t stages) {
   Asked out = all;
   out.stages.resize(stages);
@@ -199,7 +199,7 @@ TEST_F(StagesTest, a_long_conversation_goes_on_from_its_end_and_branches_off_fro
   EXPECT_EQ(answer_of(branch), reference(session, other));
 }
 
-/// One that is shorter than what is read waits for what it shares with it, and then reads the rest itself.
+/// A request that shares stages with a text that is being read waits for these stages, and then reads the rest itself.
 TEST_F(StagesTest, what_a_longer_conversation_stores_is_waited_for) {
   Session session(model_, {.threads = 1, .chunk = 64, .calibration = calibration_});
   auto all = asked(options_of("snapkv", "64"), many_turns(20), 6);
@@ -227,7 +227,7 @@ TEST_F(StagesTest, what_was_read_of_a_conversation_is_not_read_again) {
       EXPECT_EQ(answer_of(end), wanted) << method.name << " " << stages;
       EXPECT_EQ(as_size(end.cached_tokens), stages == 1 ? 0 : whole.stages[stages - 2]) << method.name;
     }
-    // A conversation that was branched off.
+    // A conversation that branches off.
     Asked other = first_stages(whole, 3);
     std::reverse(other.text.begin() + static_cast<std::ptrdiff_t>(other.stages[1]), other.text.end());
     const auto wanted = reference(session, other);
@@ -237,7 +237,7 @@ TEST_F(StagesTest, what_was_read_of_a_conversation_is_not_read_again) {
   }
 }
 
-/// Where the stages of equal tokens end matters to what is kept of them.
+/// The kept entries depend on the ends of the stages, not only on the tokens.
 TEST_F(StagesTest, equal_texts_with_other_stages_are_read) {
   Session session(model_, {.threads = 1, .chunk = 64, .calibration = calibration_});
   Scheduler scheduler(session, {.prefix_memory = std::size_t{64} << 20});
@@ -274,7 +274,7 @@ TEST_F(StagesTest, requests_that_go_on_from_a_text_that_is_being_read_wait_for_i
   EXPECT_EQ(found, 2 * 400);
 }
 
-/// What a request that waits would find can be dropped before it begins.
+/// A stored text can be dropped while a request waits for it.
 TEST_F(StagesTest, a_text_that_is_dropped_while_a_request_for_it_waits_is_read_again) {
   Session session(model_, {.threads = 1, .chunk = 64, .calibration = calibration_});
   const auto stored = [&](unsigned seed) {
@@ -327,7 +327,7 @@ TEST_F(StagesTest, budgets_that_are_too_small_for_a_stage_are_raised) {
   auto request = asked(options_of("snapkv", "10%"), {12, 9}, 2);
   const auto end = run(scheduler, request);
   EXPECT_EQ(answer_of(end).kept.front().front().size(), 12 + 9 + 7 + kAnswer - 1U);
-  request.stages.clear();  // as one prompt it is refused
+  request.stages.clear();  // the same text as one prompt is refused
   EXPECT_THROW(scheduler.add(request.request()), UsageError);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Against a reference that looks at the whole text after each token, as vLLM does.
+// Compares the filter with a reference that looks at the whole text after each token, as vLLM does.
 #include "engine/stop_filter.h"
 
 #include <gtest/gtest.h>

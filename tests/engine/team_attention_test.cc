@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Run under the thread sanitizer, too: begin() reads what other threads have just stored.
+// Also run under the thread sanitizer: begin() reads data that other threads have just stored.
 #include "engine/team_attention.h"
 
 #include <gtest/gtest.h>

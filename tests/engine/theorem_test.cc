@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ada-KV's theorems on the real model's attention (Feng et al., 2024, section 3): budgets by need never keep less
-// attention than uniform ones, and the loss of attention bounds what eviction does to the output.
+// Ada-KV's theorems on the real model's attention (Feng et al., 2024, section 3): adaptive budgets never keep less
+// attention than uniform ones, and the lost attention bounds the change of the output.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -20,7 +20,7 @@ namespace {
 
 std::size_t z(int i) { return static_cast<std::size_t>(i); }
 
-/// What the last query of a prompt sees in one layer, in double.
+/// Attention of a prompt's last query in one layer, and the values, in double precision.
 struct Layer {
   int kv_heads = 0;
   int group = 1;
@@ -48,7 +48,7 @@ Layer seen(const policy::LayerView& view, const attention::ColumnStatistics& att
   return out;
 }
 
-/// A method that keeps what `ada` or uniform budgets give by the last query's attention, and lets the test see it.
+/// A method that scores entries by the last query's attention, and gives this attention to the test.
 policy::Preset watching(std::vector<Layer>& layers) {
   return {.name = "watching", .summary = "", .paper = "", .options = {}, .build = [&layers](const policy::Options&) {
             policy::Method method;
@@ -87,8 +87,8 @@ std::vector<double> output(const Layer& layer, std::size_t query_head, std::span
   return out;
 }
 
-/// L1 distance of all heads' outputs side by side, as they are before the output projection: the theorem holds for any,
-/// so for none.
+/// L1 distance of all heads' outputs, concatenated, before the output projection. The theorem holds for any projection,
+/// so also for none.
 double distance(const Layer& layer, const Kept& kept) {
   std::vector<std::int32_t> all(layer.tokens());
   std::iota(all.begin(), all.end(), 0);
@@ -114,7 +114,7 @@ double largest_value(const Layer& layer) {
 }
 
 double bound(const Layer& layer, const Kept& kept) {
-  double whole = 0;  // one for each query head, but for rounding
+  double whole = 0;  // 1 for each query head, up to rounding
   for (const auto& row : layer.attention) whole += std::accumulate(row.begin(), row.end(), 0.0);
   return 2 * largest_value(layer) * (whole - kept_attention(layer, kept));
 }
@@ -133,7 +133,7 @@ class AdaTheorems : public testing::Test {
     registry_.presets.push_back(watching(layers_));
   }
 
-  /// What each layer keeps.
+  /// Kept entries of each layer.
   std::vector<Kept> keep(const std::string& spec, int budget) {
     layers_.clear();
     CacheOptions options;
@@ -158,7 +158,7 @@ TEST_F(AdaTheorems, budgets_by_need_keep_no_less_and_bound_the_loss) {
         const std::string what =
             "layer " + std::to_string(l) + ", budget " + std::to_string(budget) + ", floor " + floor;
         const Layer& layer = layers_[l];
-        // Probabilities are f32 sums over a row: each is off by n roundings at most.
+        // Probabilities are divided by f32 sums over a row, so each has at most n rounding errors.
         const double rounding = static_cast<double>(layer.tokens() * layer.attention.size()) * 0x1p-24;
         EXPECT_GE(kept_attention(layer, by_need[l]), kept_attention(layer, uniform[l]) - rounding) << what;
         EXPECT_LE(bound(layer, by_need[l]), bound(layer, uniform[l]) + 2 * largest_value(layer) * rounding) << what;

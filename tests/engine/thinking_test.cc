@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Thinking of answers against a slow reference, which looks at all tokens of an answer again after each of them; and
-// answers that are bound to a grammar beside it.
+// Thinking in answers, compared with a slow reference that reads all tokens of an answer again after each token, also
+// with a grammar.
 #include "engine/thinking.h"
 
 #include <gtest/gtest.h>
@@ -27,15 +27,15 @@ bool ends_with(const Tokens& tokens, std::size_t size, const Tokens& part) {
          std::equal(part.begin(), part.end(), tokens.begin() + static_cast<std::ptrdiff_t>(size - part.size()));
 }
 
-/// The state after some tokens of an answer.
+/// State after some tokens of an answer.
 struct State {
   bool goes_on = false;
-  int tokens = 0;          ///< of the thinking
-  std::size_t forced = 0;  ///< tokens of the end that were forced
+  int tokens = 0;          ///< tokens of the thinking
+  std::size_t forced = 0;  ///< forced tokens of the end tag
   bool must_end = false;
 };
 
-/// A tag counts from where the last one was complete.
+/// A tag is searched for after the end of the last one.
 State reference(const ThinkingOptions& options, const Tokens& answer) {
   State out{.goes_on = options.begins == ThinkingBegin::prompt};
   int counted = 0;
@@ -89,7 +89,7 @@ class ThinkingTest : public testing::Test {
 
   Token token_of(char byte) const { return of_byte_.at(byte); }
 
-  /// Answers with random tokens, as far as they are free.
+  /// Generates an answer with random tokens wherever the choice is free.
   Generation answer(GenerateOptions options, unsigned seed) const {
     std::mt19937 random(seed);
     options.sampling.temperature = 1;
@@ -101,7 +101,7 @@ class ThinkingTest : public testing::Test {
     while (!answering.has_ended()) {
       for (auto& logit : logits) logit = std::normal_distribution<float>(0, 2)(random);
       for (Token token = 0; token < 3; ++token)
-        logits[static_cast<std::size_t>(token)] = -100;  // an answer has its length
+        logits[static_cast<std::size_t>(token)] = -100;  // no token ends the answer early
       answering.take(logits, candidates);
     }
     return answering.finish();
@@ -187,7 +187,7 @@ TEST_F(ThinkingTest, counts_without_a_limit_and_forces_nothing) {
 TEST_F(ThinkingTest, ends_within_a_grammar) {
   auto bound = options(7, 100);
   bound.grammar = R"(root ::= [a-z]* "</t>" [0-9] [0-9])";
-  bound.sampling.logit_bias.emplace_back(token_of('<'), -100.0F);  // it does not end by itself
+  bound.sampling.logit_bias.emplace_back(token_of('<'), -100.0F);  // the thinking ends only at its limit
   for (unsigned seed = 0; seed < 20; ++seed) {
     const auto got = answer(bound, seed);
     EXPECT_EQ(got.finish, FinishReason::stop);

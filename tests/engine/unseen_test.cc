@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What methods see of values, the output projection and tiles of a prompt, against a network with textbook attention.
+// Observers of values, of the output projection and of tiles, compared with a network with textbook attention.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -24,7 +24,7 @@ constexpr int kKvHeads = 2;
 constexpr int kGroup = kHeads / kKvHeads;
 constexpr int kDim = 64;
 
-/// Of one layer.
+/// Queries, keys, values and attention of one layer.
 struct Seen {
   std::vector<std::vector<float>> queries;                  ///< [token][H_q d]
   std::vector<std::vector<std::vector<float>>> keys;        ///< [KV head][token][d]
@@ -76,7 +76,7 @@ class UnseenTest : public testing::Test {
     return out;
   }
 
-  /// What each head keeps, [layer][KV head].
+  /// Kept entries, [layer][KV head].
   std::vector<std::vector<std::vector<std::int32_t>>> kept(const std::string& spec, int budget, int chunk) const {
     const auto options = options_of(spec, std::to_string(budget), "f32");
     Session session(model_, {2, Precision::f32, chunk});
@@ -90,7 +90,7 @@ class UnseenTest : public testing::Test {
 
  private:
   void complete(Network& network, int layer, Seen& seen) const {
-    // A reader is asked once for each query head: the first of each row is enough.
+    // The reader is called once for each query head; the first call of each row is enough.
     std::vector<std::vector<float>> queries;
     for (std::size_t i = kTokens; i < seen.queries.size(); i += kHeads) queries.push_back(seen.queries[i]);
     seen.queries = queries;
@@ -116,7 +116,7 @@ class UnseenTest : public testing::Test {
   }
 };
 
-/// Of the tokens [first, end) nothing that is gone may be worth more than what stays, but for f32 arithmetic.
+/// Expects that no evicted entry of the tokens [first, end) has a higher score than a kept one, up to f32 rounding.
 void expect_best(const std::vector<std::int32_t>& kept, const std::vector<double>& score, int first, int end) {
   double worst = 1e300;
   double best = -1e300;
@@ -156,7 +156,7 @@ TEST_F(UnseenTest, critical_weighs_attention_by_what_values_add_to_the_output) {
   }
 }
 
-/// Tiles of 40 from token 8 on, which chunks of 32 and 64 cut anywhere.
+/// Tiles of 40 tokens from token 8 on, so chunks of 32 and 64 tokens cut them.
 TEST_F(UnseenTest, compactor_sees_what_the_tokens_of_a_tile_attend_to) {
   constexpr int kTile = 40;
   constexpr int kFirst = 8;

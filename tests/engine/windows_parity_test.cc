@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Layers with sliding windows against libllama on the same file, around the edges of the window: what its cache holds
-// of such layers is all, or a window of it.
+// Layers with sliding windows, compared with libllama on the same file, around the edges of the window. libllama's
+// cache of such layers holds all tokens, or only a window.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -43,7 +43,7 @@ std::vector<NamedModel> all_cases() {
   out.push_back({"gemma3_by_number", small("gemma3", 5, {{pattern, 2U}})});
   out.push_back({"gemma3_all_windows", small("gemma3", 3, {{pattern, 0U}})});
   out.push_back({"gemma3_window_of_one", small("gemma3", 3, {{".attention.sliding_window", 1U}, {pattern, 2U}})});
-  out.push_back({"gemma3_of_62_layers", small("gemma3", 62, {})});  // which scale by the width of the model (27B)
+  out.push_back({"gemma3_of_62_layers", small("gemma3", 62, {})});  // 27B: q·k is scaled by the model's width
   out.push_back({"gemma2", small("gemma2", 4, {{".rope.freq_base_swa", 500.0F}})});
   out.back().model.scaling = {"linear", 8};
   out.push_back({"gemma4", small("gemma4", 6, {{".rope.freq_base_swa", 500.0F}})});
@@ -93,7 +93,7 @@ class WindowsParity : public testing::TestWithParam<NamedModel> {
   std::string path_ = folder_ / "tiny.gguf";
 };
 
-/// A session over a file, and one sequence.
+/// A session with a file's model, and one sequence.
 struct Running {
   Running(const std::string& path, int chunk) : session(Model::load(path), {2, Precision::f32, chunk}) {}
 
@@ -136,7 +136,7 @@ TEST_P(WindowsParity, prompts_and_steps_around_the_edges) {
   }
 }
 
-/// Up to 64 tokens of a sequence are all stored before one of them reads.
+/// Up to 64 tokens of a sequence are stored before the first of them attends.
 TEST_P(WindowsParity, tokens_that_pass_together) {
   const auto text = tokens(5 * kW + 130 + kSteps);
   const auto want = expected(text);
@@ -181,8 +181,8 @@ TEST_P(WindowsParity, batch_of_five) {
 INSTANTIATE_TEST_SUITE_P(all, WindowsParity, testing::ValuesIn(all_cases()),
                          [](const auto& test) { return test.param.name; });
 
-/// The tolerance means something only if a window off by one is outside it: in a prompt, in steps, and in tokens that
-/// pass together.
+/// The tolerance is meaningful only if a window off by one exceeds it: in a prompt, in steps, and in tokens that pass
+/// together.
 class WindowOffByOne : public WindowsParity {};
 
 TEST_P(WindowOffByOne, is_noticed) {

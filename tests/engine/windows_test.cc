@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Methods on a network some layers of which have sliding windows: they see and compress the other layers alone.
+// Methods on a network with sliding windows in some layers: they see and compress only the other layers.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -25,7 +25,7 @@ constexpr int kBudget = 72;  // infllm needs 64
 const std::vector<bool> kPattern = {true, false, true, true, false, false};
 const std::vector<int> kGlobal = {1, 4, 5};
 
-/// What the UsageError says that a call throws.
+/// Message of the UsageError that a call throws.
 template <class Call>
 std::string refusal_of(const Call& call) {
   try {
@@ -38,7 +38,7 @@ std::string refusal_of(const Call& call) {
 
 class WindowsTest : public KeptTest {
  protected:
-  static constexpr int kSteps = 40;  // a window passes by
+  static constexpr int kSteps = 40;  // more steps than the window's length
 
   WindowsTest() : KeptTest(tiny_with_windows(kWindow, kPattern)) {}
 
@@ -83,12 +83,12 @@ TEST_F(WindowsTest, layers_hold_their_window_whatever_the_method) {
   }
 }
 
-/// Held against textbook attention over the entries that the cache has when a token's query reads them.
+/// Compares steps with textbook attention over the entries that the cache holds when a token's query reads them.
 void WindowsTest::expect_steps_over_what_is_kept(Cache& cache, Network& network, const std::string& spec) {
   const bool evicts_first = static_cast<bool>(cache.impl().method().decoding.evict);
   auto kept = cache.kept();
   network.attention().set_sees([&](int layer, int kv_head, int query, int key) {
-    if (kPattern[z(layer)]) return true;  // of the window
+    if (kPattern[z(layer)]) return true;  // layers with a window see it
     const auto& of_head = kept[z(layer)][z(kv_head)];
     return query == key || std::binary_search(of_head.begin(), of_head.end(), key);
   });
@@ -115,7 +115,7 @@ TEST_F(WindowsTest, steps_read_what_each_method_has_kept) {
   EXPECT_GT(methods, 15);
 }
 
-/// What the queries of some rows give to each key, [layer][KV head][key], by textbook attention.
+/// Textbook attention from some rows to each key, [layer][KV head][key].
 class Given {
  public:
   Given(Network& network, int first_row, int keys) : group_(network.hparams().layer(0).group()) {
@@ -135,7 +135,7 @@ class Given {
   std::vector<std::vector<std::vector<double>>> sums_;
 };
 
-/// That of keys [first, end) those with the highest sums stay, in every layer without a window.
+/// Expects that each layer without a window keeps those of the keys [first, end) with the highest sums.
 void expect_best(const Cache& cache, const Given& given, int first, int end, double slack) {
   const auto kept = cache.kept();
   for (int layer = 0; layer < static_cast<int>(kPattern.size()); ++layer) {
@@ -170,7 +170,7 @@ TEST_F(WindowsTest, a_prompt_keeps_what_its_last_rows_attend_to) {
   expect_best(heavy.caches.front(), all, 0, kPrompt, kLargestGain * tolerance());
 }
 
-/// Whose heads share a layer's budget: the best of all heads together.
+/// Heads that share a layer's budget keep the best entries of all heads together.
 TEST_F(WindowsTest, heads_that_share_a_budget_keep_the_best_of_their_layer) {
   Network network(path_, 1, 1, kPrompt);
   const Given given(network, kPrompt - 8, kPrompt - 8);
@@ -196,14 +196,14 @@ TEST_F(WindowsTest, heads_that_share_a_budget_keep_the_best_of_their_layer) {
   }
 }
 
-/// The entries of one lane that another has not.
+/// Entries of `in` that `from` lacks.
 std::vector<std::int32_t> missing(const std::vector<std::int32_t>& from, const std::vector<std::int32_t>& in) {
   std::vector<std::int32_t> out;
   std::ranges::set_difference(in, from, std::back_inserter(out));
   return out;
 }
 
-/// tova: after the prompt and at every step, of all heads together.
+/// tova evicts after the prompt and at every step, by the attention of all heads together.
 TEST_F(WindowsTest, each_step_evicts_what_its_query_attends_to_the_least) {
   auto prefilled = prefill(with_budget("tova"));
   Cache& cache = prefilled.caches.front();
@@ -246,8 +246,7 @@ TEST_F(WindowsTest, each_step_evicts_what_its_query_attends_to_the_least) {
   }
 }
 
-/// quest: each query reads the pages that its largest products may lie in, in all layers without a window but the
-/// first.
+/// quest: in all layers without a window except the first, each query reads the pages with the largest bounds.
 TEST_F(WindowsTest, pages_are_chosen_in_the_layers_without_windows) {
   constexpr int kPage = 16;
   constexpr int kPages = (kBudget + kPage - 1) / kPage;
@@ -256,7 +255,7 @@ TEST_F(WindowsTest, pages_are_chosen_in_the_layers_without_windows) {
   Network network(path_, 1, 1, kPrompt + kSteps);
   network.prefill(tokens(kPrompt), 64);
   const auto& spec = network.hparams().layer(kGlobal[0]);
-  std::set<int> read;  // the pages of the row, layer and head that come next
+  std::set<int> read;  // pages of the next row, layer and head
   int position = kPrompt;
   network.attention().set_reader([&](int /*layer*/, int head, const DenseAttention::Reading& reading) {
     const int pages = position / kPage + 1;
@@ -291,7 +290,7 @@ TEST_F(WindowsTest, pages_are_chosen_in_the_layers_without_windows) {
   EXPECT_GT(narrowed, 1000);
 }
 
-/// Seeds count all layers of the model.
+/// The layer's number in seeds counts all layers of the model.
 TEST_F(WindowsTest, random_choices_are_of_the_layer_s_own_number) {
   const auto kept = prefill(with_budget("random")).caches.front().kept();
   for (const int layer : kGlobal) {
@@ -307,8 +306,8 @@ TEST_F(WindowsTest, random_choices_are_of_the_layer_s_own_number) {
   }
 }
 
-/// A turn's tokens see what came before them: what is left of it in the layers without a window, and in the others what
-/// a mark has, or the cache of a text in stages.
+/// A turn's tokens see the kept entries of earlier text in layers without a window, and in the others the window's
+/// entries from a mark, or from the cache of a text in stages.
 TEST_F(WindowsTest, a_later_turn_keeps_what_its_last_rows_attend_to) {
   constexpr int kFirst = 61;
   const auto text = tokens(kPrompt);
@@ -369,7 +368,7 @@ TEST_F(WindowsTest, what_is_saved_goes_on_as_if_it_had_not_been) {
   });
 }
 
-/// With checksums that hold.
+/// The checksums are correct.
 TEST_F(WindowsTest, lanes_of_a_file_that_hold_no_window_are_refused) {
   const std::string file = folder_ / "saved.kv";
   auto prefilled = prefill(options_of("full", "", "f32"));
@@ -406,7 +405,7 @@ TEST_F(WindowsTest, lanes_of_a_file_that_hold_no_window_are_refused) {
   }
 }
 
-/// A chat compresses its turns as a session does that is given the marks.
+/// A chat compresses its turns like a session that gets the marks.
 TEST_F(WindowsTest, a_chat_compresses_its_turns) {
   GenerateOptions few;
   few.max_tokens = 5;
@@ -429,7 +428,7 @@ TEST_F(WindowsTest, a_chat_compresses_its_turns) {
   }
 }
 
-/// Rows of a batch, and requests that a scheduler mixes, are bit for bit those alone.
+/// Rows of a batch, and requests of a scheduler, are bit for bit the same as alone.
 TEST_F(WindowsTest, answers_are_those_of_a_request_alone) {
   std::vector<Cache> together;
   std::vector<Cache> alone;
