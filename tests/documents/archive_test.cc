@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Documents in a store: what is read is what was put, what is damaged is found, and many may use it at once.
+// Documents in a store: they are read back unchanged, damage is found, and several threads may use the store at once.
 #include "documents/archive.h"
 
 #include <gtest/gtest.h>
@@ -51,7 +51,7 @@ class ArchiveTest : public test::AnyStoreTest {
     return ContentRecord::read(*bytes->record(kContentPrefix + id), "it");
   }
 
-  /// Changes a value behind everybody's back.
+  /// Changes a stored value directly.
   void damage(const std::string& key, const std::function<void(store::Bytes&)>& change) {
     const auto bytes = open();
     const auto lease = bytes->value(key, std::span(&store::kWhole, 1));
@@ -61,7 +61,7 @@ class ArchiveTest : public test::AnyStoreTest {
     bytes->change([&](store::Change& c) { c.add_value(key, value.size(), [&](ByteSink& to) { to.write(value); }); });
   }
 
-  /// One lane's part against the lane it was cut from.
+  /// Compares a part of one lane with the lane that it was cut from.
   static void expect_lane(const LanePart& part, const cache::LayerLanes& lanes, int head, int first_slot) {
     ASSERT_EQ(part.keys.count, static_cast<int>(part.positions.size()));
     ASSERT_EQ(part.values.count, part.keys.count);
@@ -377,7 +377,7 @@ TEST_P(ArchiveTest, many_threads_add_read_and_remove) {
           archive().put({name, {}}, document.head, document.sequence());
           const auto stored = archive().open(name);
           const auto part = stored->read_all(1);
-          // Whichever it is by now, it is one of them from beginning to end.
+          // Another thread may have replaced the document, but it must be a whole one.
           const auto& is = documents[stored->tokens() - 130];
           std::vector<float> row(32);
           is.sequence().lanes(1).key(1, 129, row);
@@ -401,7 +401,7 @@ TEST_P(ArchiveTest, many_threads_add_read_and_remove) {
 
 TEST_P(ArchiveTest, names_of_the_first_version_are_read) {
   put("a", tiny_.read(100));
-  MemorySink first;  // as they were before the checksum covered the name
+  MemorySink first;  // the first version: the checksum does not cover the name
   winnow::put(first, kDocumentVersion);
   winnow::put(first, std::string_view(archive().info("a").id));
   winnow::put(first, std::uint32_t{1});
@@ -426,7 +426,7 @@ TEST_P(ArchiveTest, a_record_that_is_none_of_its_kinds_is_damage) {
   EXPECT_NE(refusal([&] { archive(); }).find("their format's version is not there"), std::string::npos);
 }
 
-/// What a server sends is believed no more the second time than the first.
+/// Replies of a server are checked each time, not only the first time.
 TEST(CopiedDocumentTest, copies_are_verified_whenever_they_are_fetched) {
   test::TinySession tiny;
   test::FakeRedis server;

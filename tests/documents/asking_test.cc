@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A question over documents by quanta: what it takes is what it says, and it can be dropped at any time.
+// A question over documents in quanta: its memory is as planned, and it can be dropped at any time.
 #include "documents/asking.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Asking at its borders: what is refused, and what is defined though odd.
+// Limits of questions over documents: refused input, and odd input that is allowed.
 #include <numeric>
 
 #include "engine/sequence.h"

@@ -8,7 +8,7 @@
 namespace winnow::documents {
 namespace {
 
-/// 12 middle blocks whose exponents are 1, but for those that are given: {layer, block, exponent}.
+/// A document of 12 middle blocks. Exponents are 1 unless given: {layer, block, exponent}.
 class Fake : public Document {
  public:
   struct Exponent {
@@ -37,10 +37,10 @@ class Fake : public Document {
 std::vector<int> scores_of(std::vector<std::shared_ptr<const Document>> documents) { return layer_scores(documents); }
 
 TEST(Calibrate, a_layer_scores_where_the_most_important_block_stands_out) {
-  // Block 4 ranks first in layers 1 and 3, and stands out there; block 7 does in layer 0 alone.
+  // Block 4 ranks first in layers 1 and 3 and is an outlier there. Block 7 is one only in layer 0.
   const auto one = std::make_shared<Fake>(4, std::vector<Fake::Exponent>{{1, 4, 0}, {3, 4, 0.1F}, {0, 7, 0}});
   EXPECT_EQ(scores_of({one}), (std::vector{0, 1, 0, 1}));
-  // Here block 2 does in all; its exponent in layer 2 is no outlier among many small ones.
+  // Block 2 ranks first in all layers, but its exponent in layer 2 is no outlier among many small ones.
   const auto two = std::make_shared<Fake>(
       4, std::vector<Fake::Exponent>{
              {0, 2, 0}, {1, 2, 0}, {3, 2, 0}, {2, 2, 0.5F}, {2, 0, 0.6F}, {2, 1, 0.6F}, {2, 3, 0.6F}});
@@ -49,7 +49,7 @@ TEST(Calibrate, a_layer_scores_where_the_most_important_block_stands_out) {
   EXPECT_EQ(scores_of({std::make_shared<Fake>(4, std::vector<Fake::Exponent>{})}), (std::vector{0, 0, 0, 0}));
 }
 
-/// 13 whole blocks and a token: one more block than the first, the last two and 10 others, of which none can be an
+/// 13 whole blocks and a token: the first block, the last two, and 11 others. Among only 10 others none can be an
 /// outlier.
 TEST(Calibrate, documents_of_fourteen_blocks_tell) {
   EXPECT_EQ(least_tokens(), 13 * 64 + 1);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Documents in a folder whose LMDB file was damaged: what is then listed, verified, read, asked, added and removed is
-// right, or one sentence says what is wrong.
+// Documents in a folder whose LMDB file was damaged: each operation gives the right result, or one sentence says what
+// is wrong.
 #include <gtest/gtest.h>
 
 #include <stdexcept>
@@ -19,7 +19,7 @@ using test::refusal;
 
 class DamagedStoreTest : public testing::Test {
  protected:
-  /// Documents, a name that has become another content, and free pages.
+  /// Makes a store with documents, a replaced document, and free pages.
   void make() {
     auto archive = open(store::Missing::is_created);
     for (const auto& [name, tokens] : sizes_) put(archive, name, tokens);
@@ -53,7 +53,7 @@ class DamagedStoreTest : public testing::Test {
     must(found == sizes, "other documents are listed");
   }
 
-  /// Everything that a user does. What a step leaves behind is whole when what was there before was.
+  /// Does everything that a user can do. Expects that a whole store is still whole after each step.
   void use(bool asks) {
     if (!refusal([&] { must_have(sizes_); }).empty()) return;
     bool whole = false;
@@ -103,13 +103,13 @@ TEST_F(DamagedStoreTest, names_are_covered_by_their_checksum) {
   make();
   const test::StoreToDamage store(folder_);
   const auto says = [&](std::size_t at, int by) {
-    std::vector<test::Flip> flips;  // wherever it stands: pages that are free keep what they held
+    std::vector<test::Flip> flips;  // all occurrences of the key, also those in free pages
     for (auto key = store.whole().find("n/c"); key != std::string::npos; key = store.whole().find("n/c", key + 1))
       flips.push_back({key + at, static_cast<unsigned char>(by)});
     store.damage(flips);
     return refusal([&] { open().list(); });
   };
-  // The last name stays the last one, so that the order of keys does not tell.
+  // The changed name is still the last one, so the order of keys does not reveal the damage.
   EXPECT_NE(says(2, 'c' ^ 'd').find("the document d in " + folder_ + " is damaged: its checksum"), std::string::npos)
       << says(2, 'c' ^ 'd');
   EXPECT_NE(says(0, 'n' ^ 'o').find("damaged: there is a record of an unknown kind"), std::string::npos)

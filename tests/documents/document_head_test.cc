@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is kept of a document comes back as it was, and bytes that cannot be one are refused.
+// A document's head is read back unchanged, and invalid bytes are refused.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -96,7 +96,7 @@ TEST_F(DocumentHeadTest, no_byte_that_is_flipped_is_followed_blindly) {
     const std::uint64_t sum = hash_of(std::span(flipped).first(flipped.size() - sizeof(std::uint64_t)));
     std::memcpy(flipped.data() + flipped.size() - sizeof(sum), &sum, sizeof(sum));
     try {
-      StoredHead::read(flipped, "it");  // a checksum that holds: what is after it is checked, too
+      StoredHead::read(flipped, "it");  // the checksum is correct: the fields are checked, too
     } catch (const InputError&) {
     }
   }

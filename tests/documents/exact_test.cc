@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where two ways of asking must come to the same.
+// Pairs of ways to ask that must give the same result.
 #include <numeric>
 
 #include "engine/sequence.h"
@@ -10,7 +10,7 @@ namespace {
 
 class ExactTest : public MultiTest {
  protected:
-  /// Logits of a question after a text that was read in one go.
+  /// Logits of a question after a text that was read as one prompt.
   std::vector<float> plain(const std::vector<Token>& text, const CacheOptions& options) {
     auto prefilled = session_->prefill(text, std::span(&options, 1));
     return session_->extend(prefilled.caches.front(), question_);
@@ -85,7 +85,7 @@ TEST_F(ExactTest, samkv_of_one_short_document_is_a_plain_run) {
 }
 
 TEST_F(ExactTest, one_document_alone_is_recomputed_to_what_it_is) {
-  // Nothing new is seen, so new and old are the same up to rounding, fused or not.
+  // Tokens see nothing new, so recomputed and stored entries are equal up to rounding, fused or not.
   const auto one = documents({180});
   const auto want = plain(joined(one));
   for (const auto* method : {"samkv", "samkv:update=overwrite", "cacheblend", "epic"}) {
@@ -101,7 +101,7 @@ TEST_F(ExactTest, in_the_first_layer_new_is_old) {
   const auto& a = fresh.cache.impl();
   const auto& b = stored.cache.impl();
   const auto row = z(model_->info().head_dim);
-  double farthest = 0;  // in the last layer
+  double farthest = 0;  // the largest distance in the last layer
   for (const int layer : {0, 3}) {
     for (int slot = 0; slot < a.lanes(layer).length(0); ++slot) {
       ASSERT_EQ(a.lanes(layer).position(0, slot), b.lanes(layer).position(0, slot));
@@ -113,7 +113,8 @@ TEST_F(ExactTest, in_the_first_layer_new_is_old) {
       b.lanes(layer).value(0, slot, x[3]);
       const double far = std::max(distance(x[0], x[1]), distance(x[2], x[3]));
       farthest = std::max(farthest, far);
-      // Two products, RoPE once against twice at a place near 800 radians (f32's angle errs by 800 u), and luck.
+      // Bound for two matrix products, and for RoPE applied once or twice at an angle near 800 radians, whose f32 error
+      // is 800 u.
       if (layer == 0) {
         ASSERT_LT(far, 8 * 0x1p-24 * (800 + std::sqrt(512.0)));
       }
@@ -136,7 +137,7 @@ TEST_F(ExactTest, the_real_model_in_f16_agrees_as_far_as_its_roundings_let_it) {
   const auto path = real_model();
   if (!path) GTEST_SKIP() << "WINNOW_TEST_MODEL is not set";
   const auto model = Model::load(*path);
-  Session session(model, {2, Precision::f32});  // else prompts of some lengths alone would be multiplied in bf16
+  Session session(model, {2, Precision::f32});  // otherwise only some lengths of prompts would be multiplied in bf16
   Documents some;
   for (const auto* text : {"The lighthouse keeper of Skerry Point is called Orla Finch. She has a dog.\n\n",
                            "Every morning the mail boat leaves from Harrow, which lies north of Skerry Point.\n\n",
@@ -150,8 +151,8 @@ TEST_F(ExactTest, the_real_model_in_f16_agrees_as_far_as_its_roundings_let_it) {
   const auto want = logits("recompute:bos=each");
   const int layers = model->info().n_layer;
   const double tolerance = quantized_tolerance(layers) + half_tolerance(10, layers);
-  // These short documents need each other less than that tolerance, which is the worst case; so they must also come far
-  // lower than reuse.
+  // These short documents depend on each other by less than that worst-case tolerance. So the distance must also be far
+  // below that of reuse.
   const double reuse = distance(logits("reuse"), want);
   for (const auto* method : {"samkv:update=overwrite", "cacheblend:share=1", "epic:initial=1000"}) {
     const double far = distance(logits(method), want);
@@ -180,7 +181,7 @@ TEST_F(ExactTest, generation_goes_on_after_the_question) {
   session_->step(caches, std::span(&next, 1), logits);
   auto longer = question_;
   longer.push_back(next);
-  const auto together = ask(some, "samkv:select=off,recompute=off", longer);  // chooses nothing by the question
+  const auto together = ask(some, "samkv:select=off,recompute=off", longer);  // the question chooses nothing
   auto apart = ask(some, "samkv:select=off,recompute=off");
   EXPECT_LT(distance(session_->extend(apart.cache, std::span(&next, 1)), together.logits), tolerance());
 }

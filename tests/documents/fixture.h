@@ -75,7 +75,7 @@ class MultiTest : public testing::Test {
     EXPECT_EQ(a.size(), b.size());
     return worst_row(a, b, static_cast<int>(b.size()));
   }
-  /// Of logits of two programs that do the same in f32.
+  /// Tolerance for the logits of two programs that compute the same in f32.
   double tolerance() const { return f32_tolerance(model_->info().n_layer); }
 
   TempFolder folder_;

@@ -25,8 +25,8 @@ TEST_F(LayersOfDocumentsTest, recomputing_all_tokens_is_reading_them_together) {
   EXPECT_GT(distance(ask(some, "reuse").logits, want), 10 * tolerance()) << "these documents do not need each other";
 }
 
-/// Each document's own keys and values, rotated on to its place in each layer by that layer's frequencies: what a
-/// network gives whose tokens do not see the documents before theirs.
+/// Rotates each document's stored keys to its joint position, with each layer's own frequencies. The result equals a
+/// network whose tokens do not see earlier documents.
 TEST_F(LayersOfDocumentsTest, stored_entries_are_rotated_to_their_joint_places) {
   const auto some = documents({150, 90, 192});
   const std::vector<int> begins = {0, 150, 240, 432};
@@ -39,7 +39,7 @@ TEST_F(LayersOfDocumentsTest, stored_entries_are_rotated_to_their_joint_places) 
   });
   const auto all = network.prefill(prompt, 64);
   const auto want = std::span(all).last(z(model_->info().n_vocab));
-  // Rotating twice, by f32 angles of up to 440 radians, costs 440 u each.
+  // Two rotations by f32 angles of up to 440 radians have an error of 440 u each.
   EXPECT_LT(distance(ask(some, "reuse").logits, want), tolerance() + kLargestGain * 2 * 440 * 0x1p-24);
   EXPECT_GT(distance(ask(some, "reuse:positions=raw").logits, want), 10 * tolerance());
 }

@@ -14,8 +14,8 @@
 #include "network/attention_op.h"
 #include "network/executor.h"
 
-/// SamKV step by step as docs/methods.md has it: double precision, plain loops. Of the product it uses what lies
-/// between attentions.
+/// SamKV step by step as in docs/methods.md: double precision, plain loops. It uses winnow's network, but its own
+/// attention.
 namespace winnow::reference {
 
 using Vector = std::vector<double>;
@@ -27,8 +27,8 @@ struct Entry {
 /// Entries of one layer by position.
 using Entries = std::map<int, Entry>;
 
-/// Rows that may store their keys and values among the entries, see all of them up to their own position, and
-/// themselves in any case.
+/// Attention of rows that may store their keys and values among the entries. A row sees all entries up to its own
+/// position, and always itself.
 class Attention : public network::AttentionOp {
  public:
   explicit Attention(const model::Hparams& hparams) : h_(hparams) {}
@@ -36,7 +36,7 @@ class Attention : public network::AttentionOp {
   std::vector<int> positions;
   std::function<bool(int row)> stores;
   Entries* entries = nullptr;
-  std::function<const Entry&(int row)> own;  ///< of rows whose entry is not there
+  std::function<const Entry&(int row)> own;  ///< the row's own entry, if it is not stored
   std::function<void(int row, int head, int position, double weight)> watch;
   std::vector<Vector> queries;  ///< [row][H_q * d]
 
@@ -77,7 +77,7 @@ class Attention : public network::AttentionOp {
     return seen;
   }
 
-  /// By four sums, none of which waits for another. REQUIRES: a multiple of four.
+  /// Dot product in four independent sums. REQUIRES: n is a multiple of four.
   static double product(const double* a, const float* b, std::size_t n) {
     double sums[4] = {};
     for (std::size_t i = 0; i < n; i += 4) {
@@ -114,7 +114,7 @@ class Attention : public network::AttentionOp {
   const model::Hparams& h_;
 };
 
-/// What samkv keeps of one layer of a document; blocks are numbered from the beginning of the document.
+/// Facts that samkv stores about one layer of a document. Blocks are numbered from the document's beginning.
 struct Layer {
   Entries entries;
   Vector local_query;                 ///< [H_q * d]
@@ -133,7 +133,7 @@ struct Document {
   int n() const { return static_cast<int>(tokens.size()); }
   int blocks() const { return (n() + 63) / 64; }
   int end(int block) const { return std::min(n(), 64 * (block + 1)); }
-  /// The last two blocks, as many as there are after the first.
+  /// True for the last two blocks, except the first block.
   bool is_local(int block) const { return block > 0 && block >= blocks() - 2; }
   bool is_middle(int block) const { return block > 0 && !is_local(block); }
   int middle() const { return std::max(0, blocks() - 3); }
@@ -151,7 +151,7 @@ struct Options {
   int deciding = 0;  ///< 0: the paper's share
 };
 
-/// 5 of 32 layers, 4 of 32 and 5 of 36: as a share of all, to the nearest, and at least one.
+/// The paper's share of deciding layers (5 of 32, 4 of 32 and 5 of 36 together), rounded, at least one.
 inline int paper_share(int layers) {
   return std::max(1, static_cast<int>(std::lround((5.0 + 4.0 + 5.0) / (32.0 + 32.0 + 36.0) * layers)));
 }
@@ -170,7 +170,7 @@ inline double dot(const Vector& a, const Vector& b) {
   return sum;
 }
 
-/// Least squares of log y = c - alpha log x.
+/// Exponent alpha by least squares of log y = c - alpha log x.
 inline double exponent(const Vector& y) {
   const double n = static_cast<double>(y.size());
   double sx = 0;
@@ -189,7 +189,7 @@ inline double exponent(const Vector& y) {
   return below == 0 ? 0 : std::max(0.0, -(n * sxy - sx * sy) / below);
 }
 
-/// One block's exponent lies more than `sigma` population deviations below the mean.
+/// Blocks whose exponents are more than `sigma` population standard deviations below the mean.
 inline std::set<int> outlier_blocks(const std::map<int, double>& exponents, double sigma) {
   double mean = 0;
   for (const auto& [block, alpha] : exponents) mean += alpha / static_cast<double>(exponents.size());
@@ -231,7 +231,7 @@ class SamKv {
     return r;
   }
 
-  /// The blocks alone, for a question whose mean query in each layer is known.
+  /// Only chooses the blocks, for a question with a given mean query in each layer.
   Outcome choose(const std::vector<const Document*>& documents, const std::vector<Vector>& mean,
                  const Options& options) {
     set(documents, options);
@@ -244,7 +244,7 @@ class SamKv {
  private:
   static std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
-  /// Some rows on their way through the layers.
+  /// Rows that pass through the layers.
   struct Rows {
     Rows(SamKv& o, const std::vector<std::int32_t>& tokens, int first) : owner(o), attention(o.h_) {
       for (int i = 0; i < static_cast<int>(tokens.size()); ++i) attention.positions.push_back(first + i);
@@ -279,7 +279,7 @@ class SamKv {
     const auto& spec = h_.layer(l);
     const int group = spec.n_head / spec.n_head_kv;
     Layer out;
-    std::vector<Vector> mean(at(n), Vector(at(n)));  // [key][query], over the heads
+    std::vector<Vector> mean(at(n), Vector(at(n)));  // [key][query], mean over the heads
     out.received.assign(at(spec.n_head_kv), Vector(at(n)));
     rows.attention.watch = [&](int i, int head, int j, double weight) {
       mean[at(j)][at(i)] += weight / spec.n_head;
@@ -300,7 +300,7 @@ class SamKv {
       }
       ++edges;
       for (std::size_t i = 0; i < key.size(); ++i) out.edge_key[i] += static_cast<double>(key[i]);
-      if (!doc.is_local(b) && doc.blocks() > 1) continue;  // a document of one block has no other queries
+      if (!doc.is_local(b) && doc.blocks() > 1) continue;  // a document of one block uses this block's queries
       ++locals;
       for (std::size_t i = 0; i < out.local_query.size(); ++i) out.local_query[i] += rows.attention.queries[at(t)][i];
     }
@@ -326,7 +326,7 @@ class SamKv {
     }
   }
 
-  /// Heads of a layer of a document, moved to its joint place.
+  /// Keys of a document's layer, rotated to the document's joint position.
   std::vector<float> moved(int l, std::span<const float> heads, int document) const {
     const auto& spec = h_.layer(l);
     std::vector<float> out;
@@ -342,7 +342,7 @@ class SamKv {
     const auto out = moved(l, std::span<const float>(narrow), document);
     return {out.begin(), out.end()};
   }
-  /// Each key head stands beside the query heads that read it.
+  /// Repeats each key head for the query heads that read it.
   Vector key_of(int l, const Vector& heads, int document) const {
     const auto& spec = h_.layer(l);
     const Vector one = moved(l, heads, document);
@@ -489,7 +489,7 @@ class SamKv {
         static_cast<std::size_t>(std::ceil(static_cast<double>(all.size()) / static_cast<double>(docs_.size())));
     std::sort(all.begin(), all.end(), [](const Offer& a, const Offer& b) {
       if (a.score != b.score) return a.score > b.score;
-      return a.document != b.document ? a.document > b.document : a.block > b.block;  // ties: the later
+      return a.document != b.document ? a.document > b.document : a.block > b.block;  // of equal ones, the later
     });
     for (std::size_t k = 0; k < keep; ++k) kept[at(all[k].document)].insert(all[k].block);
   }
@@ -521,7 +521,7 @@ class SamKv {
       for (const int position : r.recomputed[at(l)]) top[position] = l;
     }
     if (top.empty()) return;
-    // All of them pass through all layers; who has gone past its top neither stores nor is seen.
+    // All tokens pass through all layers. Above its top layer, a token neither stores its entry nor is seen.
     std::vector<std::int32_t> tokens;
     std::vector<int> positions;
     for (const auto& [position, unused] : top) {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// SamKV against the slow reference: what is kept of documents, which blocks a question keeps, what is recomputed, and
-// the result.
+// SamKV compared with the slow reference: stored facts, chosen blocks, recomputed tokens and the result.
 #include "reference.h"
 
 #include "documents/facts.h"
@@ -11,7 +10,7 @@
 namespace winnow::test {
 namespace {
 
-/// Networks whose attention is sharp enough that blocks differ; their documents are read once for all tests.
+/// Networks with attention that is sharp enough for blocks to differ. Their documents are read once for all tests.
 class ReferenceTest : public MultiTest, public testing::WithParamInterface<std::string> {
  protected:
   static constexpr int kLengths[] = {870, 430, 300, 130, 64};
@@ -66,7 +65,7 @@ void ReferenceTest::expect_same(const Asked& got, const reference::Outcome& want
   EXPECT_NEAR(got.recompute_ratio * got.document_tokens * hparams().n_layer, static_cast<double>(recomputed), 0.01);
   for (int layer = 0; layer < hparams().n_layer; ++layer)
     expect_same_entries(got.cache.impl().lanes(layer), want.entries[layer], layer);
-  // The documents, the tokens that are recomputed over them, and the question over those.
+  // Three passes add errors: the documents, the recomputed tokens, and the question.
   EXPECT_LT(distance(got.logits, want.logits), 3 * tolerance());
 }
 
@@ -112,13 +111,13 @@ TEST_P(ReferenceTest, what_is_kept_of_a_document) {
         const auto& r = got.representatives[b];
         EXPECT_EQ(r.token, token) << "document " << i << ", layer " << layer << ", block " << block;
         EXPECT_NEAR(static_cast<double>(r.attention) / want.mean.at(block), 1, logit_error);
-        // A slope's error: each logarithm errs by as much as the logit.
+        // Error of a slope: each logarithm has the error of its logit.
         EXPECT_NEAR(static_cast<double>(r.exponent), want.exponent.at(block), 2 * logit_error);
         const std::size_t width = want.block_key.at(block).size();
         close(std::span(got.block_keys).subspan(b * width, width), want.block_key.at(block));
       }
       const auto n = static_cast<std::size_t>(documents_[i]->tokens());
-      // The last token gets nothing: only what f32 leaves of the difference of its sum and its own.
+      // The last token receives no attention, so its value is only the f32 rounding of its sum minus its own.
       for (int kv = 0; kv < hparams().layer(layer).n_head_kv; ++kv)
         close(std::span(got.received).subspan(z(kv) * n, n), want.received[kv]);
     }
@@ -171,7 +170,7 @@ TEST_P(ReferenceTest, blocks_recomputed_tokens_and_the_result) {
   const std::vector<std::pair<std::vector<int>, std::size_t>> sets = {
       {{0, 1, 2}, cases.size()}, {{3, 2, 4, 1}, 3}, {{1}, 2}};
   int middle_kept = 0;
-  int between = 0;  // recomputed where they are not at the edges
+  int between = 0;  // recomputed tokens outside the edges
   for (const auto& [set, count] : sets) {
     Documents some;
     std::vector<const reference::Document*> same;
@@ -203,7 +202,7 @@ TEST_P(ReferenceTest, blocks_recomputed_tokens_and_the_result) {
   EXPECT_GT(between, 2) << "no outlier was recomputed";
 }
 
-/// A document of which nothing is known but what choosing blocks goes by.
+/// A document with only the facts that the choice of blocks needs.
 class Facts : public documents::Document {
  public:
   Facts(const reference::Document& from) {
@@ -229,7 +228,7 @@ class Facts : public documents::Document {
   documents::DocumentHead head_;
 };
 
-/// Facts and queries at random, rounded to f32 so that both sides see the same numbers; sometimes equal on purpose.
+/// Random facts and queries, some of them equal. Rounded to f32, so both sides get the same numbers.
 class RandomFacts {
  public:
   RandomFacts(const model::Hparams& hparams, unsigned seed) : h_(hparams), random_(seed) {}
@@ -242,7 +241,7 @@ class RandomFacts {
     return out;
   }
 
-  /// Keys lie around a common direction, so that anchors fall between the others.
+  /// Keys lie around a common direction, so anchors lie between the others.
   reference::Document document(const reference::Vector& direction) {
     reference::Document doc;
     doc.tokens.resize(z(number(1, 14) * 64 + number(0, 63)));
@@ -270,7 +269,7 @@ class RandomFacts {
   std::mt19937 random_;
 };
 
-/// The facts are made up, so that only the heads of a network matter, not its attention.
+/// The facts are random, so only the network's head sizes matter, not its attention.
 TEST_P(ReferenceTest, blocks_are_chosen_as_they_should_be_whatever_the_facts) {
   if (hparams().layer(0).attention_cap > 0 || !hparams().sink_logits.empty()) GTEST_SKIP() << "its heads are equal";
   int kept = 0;
@@ -341,7 +340,7 @@ TEST(PowerLaw, an_exact_law_gives_its_exponent) {
   EXPECT_EQ(documents::power_law_of(std::vector<double>{0.1, 0.2, 0.3}).exponent, 0) << "what rises counts as flat";
   EXPECT_EQ(documents::power_law_of(std::vector<double>{0.1}).exponent, 0) << "one point has no slope";
   EXPECT_EQ(documents::power_law_of(std::vector<double>{0, 0, 1e-12}).exponent, 0) << "all at the floor";
-  // log y is 0 and then log(1e-8) at x = 1 and 2: the slope is their quotient.
+  // log y is 0 at x = 1 and log(1e-8) at x = 2, so the slope is log(1e-8) / log 2.
   EXPECT_NEAR(documents::power_law_of(std::vector<double>{1, 0}).exponent, 8 * std::log(10.0) / std::log(2.0), 1e-9);
   EXPECT_EQ(documents::power_law_of(std::vector<double>{0.1, 0.2, 0.3}).explained, 0) << "no law that falls";
   // The line through 0, -3 and -1 at ln 1, ln 2 and ln 3.
@@ -351,13 +350,14 @@ TEST(PowerLaw, an_exact_law_gives_its_exponent) {
   const auto bent = documents::power_law_of(std::vector<double>{1, std::exp(-3.0), std::exp(-1.0)});
   EXPECT_NEAR(bent.exponent, -slope, 1e-12);
   EXPECT_NEAR(bent.log_scale, -4.0 / 3 - slope * mean, 1e-12);
-  double left = 0;  // what the line does not explain of the variance, 10 - 16 / 3
+  double left = 0;  // sum of squares that the line does not explain, of 10 - 16 / 3
   for (int i = 0; i < 3; ++i) left += std::pow((i == 1 ? -3 : i == 2 ? -1 : 0) - bent.log_scale - slope * x[i], 2);
   EXPECT_NEAR(bent.explained, 1 - left / (10 - 16.0 / 3), 1e-12);
 }
 
 TEST(Outliers, one_of_eleven_and_never_of_ten) {
-  // One of n lies (n - 1) / n below the mean, the deviation is sqrt(n - 1) / n: 3 deviations are less from n = 11 on.
+  // One of n numbers is (n - 1) / n below the mean, and the deviation is sqrt(n - 1) / n. From n = 11 on, the former
+  // exceeds 3 deviations.
   std::vector<documents::Representative> some;
   for (int i = 0; i < 9; ++i) some.push_back({64 * i, 1.0F, 0});
   some.push_back({1000, 0.0F, 0});

@@ -20,7 +20,7 @@ namespace winnow::test {
 
 inline std::vector<Token> some_tokens(int n, unsigned seed) { return random_tokens(n, 251, seed); }
 
-/// Facts that could be, and mean nothing.
+/// Random facts of a valid shape.
 inline documents::LayerFacts some_facts(const engine::SavedHead& saved, int layer, unsigned seed) {
   std::mt19937 random(seed);
   std::normal_distribution<float> normal;
@@ -73,7 +73,7 @@ class TinySession {
     tiny.seed = seed;
     write_tiny_gguf(tiny, folder_ / "tiny.gguf");
     model = Model::load(folder_ / "tiny.gguf");
-    // One thread: the thread sanitizer does not see what orders those of ggml's team.
+    // One thread, because the thread sanitizer does not see how the threads of ggml's team are synchronised.
     session = std::make_unique<Session>(model, SessionOptions{1, Precision::automatic, 128});
   }
 

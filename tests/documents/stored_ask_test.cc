@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Documents that come from a store are asked about like those in memory.
+// Questions over stored documents give the same answers as over documents in memory.
 #include <thread>
 
 #include "documents/calibrate.h"
@@ -100,7 +100,7 @@ TEST_F(StoredAskTest, eight_askers_at_once_each_get_their_own_answers) {
   constexpr int kQuestions = 6;
   const auto name = [](int i) { return "document " + std::to_string(i); };
   for (int i = 0; i < kDocuments; ++i) stored(name(i), tokens(60 + i, static_cast<unsigned>(i)));
-  /// Which documents are asked about: others for each question of each asker.
+  /// Each question of each asker is about different documents.
   const auto asked = [&](Session& session, int asker, int question) {
     Documents some;
     for (int i = 0; i < 3; ++i)

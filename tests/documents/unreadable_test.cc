@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Documents whose keys and values cannot be read when they are asked about: an error or, where the caller allows, read
-// anew.
+// Documents whose keys and values cannot be read during a question: an error or, if the caller allows it, another
+// reading.
 #include <optional>
 
 #include "documents/records.h"
@@ -132,7 +132,7 @@ TEST_P(UnreadableTest, recomputing_can_be_interrupted) {
   EXPECT_THROW(ask_tolerantly(from_store_, "reuse"), Interrupted);
 }
 
-/// A server that is killed when one layer has been put together.
+/// A server that is killed after one layer has been assembled.
 class ServerTest : public StoreTest {
  protected:
   void SetUp() override {

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls of the package with arguments of any kind. Bytes say which: fuzz_test.py draws them, and binding_fuzz.py lets
-atheris choose."""
+"""Calls of the package with arbitrary arguments, which bytes choose: random bytes in fuzz_test.py, atheris's in
+binding_fuzz.py."""
 
 import math
 import os
@@ -10,7 +10,8 @@ import numpy
 
 import winnow
 
-# What an argument that cannot be may raise. SystemError and RuntimeError, which a binding raises when it is at a loss, are not among them.
+# Errors that an invalid argument may raise. Not SystemError or RuntimeError, which a binding raises if it does not
+# handle a case.
 REFUSED = (winnow.Error, TypeError, ValueError, OverflowError, IndexError, AttributeError)
 
 SPECS = ["full", "snapkv", "ada(snapkv:window=8):floor=0", "chunk(snapkv)", "streaming-llm", "h2o", "ems", "quest", "knorm", "kvzip", "fuzzed", "ada(fuzzed)"]
@@ -23,7 +24,7 @@ STRANGE = [
 
 
 class Choices:
-    """Reads bytes as choices; when they are used up, all are the first."""
+    """Reads bytes as choices. After the last byte, every choice is the first."""
 
     def __init__(self, data: bytes):
         self.data = data
@@ -43,7 +44,7 @@ class Choices:
 
 
 class Fuzzed:
-    """A method whose scores are what the bytes say."""
+    """A method whose scores are chosen by bytes."""
 
     answer = None
 
@@ -61,7 +62,7 @@ winnow.method("fuzzed")(Fuzzed)
 
 
 class Binding:
-    """A model, its session, and what calls have left."""
+    """A model, its session, and the results of earlier calls."""
 
     def __init__(self, model_file: str, folder: pathlib.Path):
         self.model_file = model_file
@@ -77,7 +78,7 @@ class Binding:
         self.begin()
 
     def begin(self):
-        """What earlier calls have left is gone."""
+        """Drops the results of earlier calls."""
         self.caches = [self.read.clone(), self.dead]
 
     def logits(self):

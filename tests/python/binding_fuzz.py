@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""binding_fuzz.py MODEL FOLDER [libFuzzer's options…]: calls of the package, chosen by atheris. FOLDER is for what they write."""
+"""binding_fuzz.py MODEL FOLDER [libFuzzer's options…]: calls of the package, chosen by atheris. FOLDER is for files
+that they write."""
 
 import pathlib
 import sys

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What stands on the package: the pipeline, lm-eval's model, the examples, the command."""
+"""Users of the package: the pipeline, lm-eval's model, the examples, the command."""
 
 import json
 import math
@@ -118,7 +118,7 @@ def lm():
 
 
 def logprob_of(session, tokens, first):
-    """By reading every beginning anew as a prompt."""
+    """Log probability of the tokens from `first` on, computed by reading each beginning as a prompt of its own."""
     total = 0.0
     for end in range(first, len(tokens)):
         logits = session.read_tokens(tokens[:end])[0].logits.astype(np.float64)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Models of a hub. Each case is a process: the cache's folder is settled when it is first used."""
+"""Models of a hub. Each case is a process, because the cache's folder is fixed at its first use."""
 
 import os
 import pathlib
@@ -69,7 +69,7 @@ def test_ctrl_c_ends_a_download_which_goes_on_later(hub, tmp_path):
     process = python(hub, tmp_path, load)
     assert hub.reached.wait(PATIENCE)
     process.send_signal(signal.SIGINT)
-    hub.go_on.set()  # the handler runs when more has come
+    hub.go_on.set()  # the handler runs when more data arrives
     assert said(process)[1] == "begin\ninterrupted"
     part = tmp_path / f"cache/models--some--model/blobs/{sha256(hub.model)}.downloadInProgress"
     have = part.stat().st_size

@@ -109,7 +109,7 @@ def test_a_class_without_score_is_refused():
 
 @winnow.method("my-observers", last=winnow.Option(1000, 1, 65536))
 class Observers:
-    """Looks at everything, and scores by nothing."""
+    """Requests many observers. All scores are 0."""
 
     def __init__(self, last):
         self.observers = [f"query_rows:last={last}", "query_moments:first=0", "attention:last=0", "output_lengths",
@@ -127,7 +127,7 @@ def softmax(x):
 
 
 def test_observers_are_asked_for_by_name(model, text):
-    """All of what they show of the last layer is made a second time from its queries, keys and values."""
+    """Computes the results for the last layer a second time, from its queries, keys and values."""
     kept(winnow.Session(model, threads=2, precision="f32"), text, "my-observers")
     seen = Observers.seen
     queries = seen["query_rows"]["queries"].astype(np.float64)
@@ -145,7 +145,7 @@ def test_observers_are_asked_for_by_name(model, text):
         tile = slice(first, min(first + 16, tokens))
         tiles[:, tile] = softmax(products[:, tile, tile]).sum(axis=1)
     np.testing.assert_allclose(seen["tiles"], tiles, rtol=1e-3, atol=1e-3)
-    moments = seen["query_moments"]  # no rotation changes a query's length
+    moments = seen["query_moments"]  # rotations do not change a query's length
     squares = np.trace(moments["covariance"], axis1=1, axis2=2) + (moments["mean"] ** 2).sum(axis=1)
     np.testing.assert_allclose(squares, (queries**2).sum(axis=2).mean(axis=0), rtol=1e-3)
     lengths = seen["output_lengths"]

@@ -187,7 +187,7 @@ def test_threads_take_turns(session, text):
 
 
 def test_auto_goes_by_the_protocol_for_which_options_are_used(session, text):
-    """Options know no protocol when they are made; a budget alone means auto."""
+    """Options do not know the protocol when they are made. A budget alone means auto."""
     named = {m["name"]: m["parts"] for m in json.loads(subprocess.run([os.environ["WINNOW"], "methods", "auto", "--json"], capture_output=True, check=True).stdout)}["auto"]
     assert winnow.CacheOptions().spec == "full" and winnow.CacheOptions(budget=32).spec == "auto"
     for protocol, spec in named.items():
