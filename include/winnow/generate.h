@@ -15,8 +15,8 @@
 
 namespace winnow {
 
-/// Applied in vLLM's order: biases, penalties, temperature, min-p, top-k, top-p. A temperature below 1e-5 is greedy and
-/// ignores the filters.
+/// Options of sampling, applied in vLLM's order: biases, penalties, temperature, min-p, top-k, top-p. A temperature
+/// below 1e-5 is greedy and ignores the filters.
 struct WINNOW_EXPORT SamplingOptions {
   float temperature = 0;
   int top_k = 40;

@@ -34,13 +34,14 @@ struct WINNOW_EXPORT CacheOptions {
 
 /// Statistics of a cache.
 struct CacheStats {
-  double entries_per_head_mean = 0;  ///< like the next three: over layers without a window, unless all have one
-  int entries_min = 0;               ///< over layers and KV heads
+  double entries_per_head_mean =
+      0;                ///< this and the next three: over layers without a window, or over all layers if all have one
+  int entries_min = 0;  ///< over layers and KV heads
   int entries_max = 0;
   double attended_per_head_mean = 0;  ///< entries that a query reads
   std::size_t bytes_held = 0;         ///< allocated
-  std::size_t bytes_full = 0;         ///< computed: f16 full cache of all tokens seen; in layers with windows, of their
-                                      ///< window
+  std::size_t bytes_full =
+      0;  ///< computed for an f16 full cache of all tokens seen, or of the window in layers with one
   int tokens_seen = 0;
 };
 

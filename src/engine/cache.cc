@@ -16,7 +16,7 @@ Cache Cache::clone() const { return Cache(std::make_unique<engine::Sequence>(imp
 
 namespace {
 
-/// Mean number of entries of a KV head that the first step will read, of `entries`.
+/// Number of entries that the first step will read from a KV head that holds `entries` of them.
 double will_be_read(const policy::Method& method, const policy::Terms& terms, double entries) {
   if (!method.retrieves) return entries;
   if (!method.evicts()) return std::min<double>(entries, terms.budget);

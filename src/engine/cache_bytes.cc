@@ -62,8 +62,8 @@ std::size_t merged_bytes(const CacheOptions& options, const model::Hparams& hpar
 
 }  // namespace
 
-/// Lanes grow by blocks, all of a layer at once. Methods that evict while decoding grow up to their budget and buffer
-/// only.
+/// Lanes grow by blocks, all of a layer at once. Lanes of methods that evict while decoding grow only up to their
+/// budget and buffer.
 std::size_t growth_bytes(const CacheOptions& options, const model::Hparams& hparams, int tokens, int more) {
   if (more == 0) return 0;
   constexpr auto kTailBlock = as_size(cache::LaneStorage::kTailBlock);

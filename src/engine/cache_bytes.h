@@ -17,7 +17,7 @@ std::vector<int> layer_entries(const CacheOptions& options, const model::Hparams
 /// Bytes of the cache of a prompt of this size, summaries included.
 std::size_t cache_bytes(const CacheOptions& options, const model::Hparams& hparams, const PromptSize& size);
 
-/// The most entries of one layer, over all heads, that a later prompt reads of the cache of a prompt of this size.
+/// Maximum number of entries of one layer, over all heads, that a later prompt reads from such a cache.
 std::size_t rows_kept(const CacheOptions& options, const model::Hparams& hparams, const PromptSize& size);
 
 /// Bytes by which a cache of `tokens` tokens can grow while `more` tokens are appended.

@@ -30,7 +30,7 @@ class CacheSource {
   virtual void begin(Session::Impl& session) = 0;
   /// Runs one quantum. Returns false when the cache is complete.
   virtual bool advance() = 0;
-  /// True while it waits for another thread, which then has Scheduler::advance() called again.
+  /// True while it waits for another thread. That thread must cause another call of Scheduler::advance().
   virtual bool is_waiting() const { return false; }
   /// Fraction that is done, 0 … 1.
   virtual double done() const = 0;

@@ -45,8 +45,7 @@ class Extension {
 /// True if this number of tokens passes through one layer after the other.
 bool passes_by_layers(const policy::Method& method, std::size_t tokens);
 
-/// The most bytes that appending `tokens` tokens has in use besides the lanes that it fills. `past`: entries of a layer
-/// before them.
+/// Peak bytes of appending `tokens` tokens, without the lanes that are filled. `past`: earlier entries of a layer.
 std::size_t extension_bytes(const Session::Impl& session, const CacheOptions& options, int tokens,
                             const PastSize& past);
 

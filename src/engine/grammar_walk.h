@@ -13,9 +13,10 @@
 
 namespace winnow::engine {
 
-/// A place in a grammar, after some bytes of a text of its language, with all ways to parse them at once. Ways that
-/// have called a rule at the same byte share a frame (Earley, 1970; Tomita's graph-structured stack), so that their
-/// number does not double with each byte. Texts that are tried at one place share the work for their common prefixes.
+/// A place in a grammar, after some bytes of a text of its language, with all possible parses of them at once. Parses
+/// that have called a rule at the same byte share a frame (Earley, 1970; Tomita's graph-structured stack), so that
+/// their number does not double with each byte. Texts that are tried at one place share the work for their common
+/// prefixes.
 class GrammarWalk {
  public:
   explicit GrammarWalk(std::shared_ptr<const GrammarRules> rules);

@@ -25,7 +25,7 @@ class KnownText {
 
   /// Tokens whose keys and values are known.
   int tokens() const { return known_ * TextBlock::kTokens; }
-  /// Puts the rows of these into a scratch that has begun a layer and is empty.
+  /// Puts the known rows of a layer into a scratch that has begun the layer and is empty.
   void put(int layer, cache::LayerScratch& to) const;
   /// Copies a layer's rows into the new blocks. REQUIRES: a scratch with the rows of the text.
   void copy(int layer, const cache::LayerScratch& from);

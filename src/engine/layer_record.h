@@ -28,7 +28,7 @@ class LayerRecord : public policy::Observer {
  protected:
   std::span<const float> queries() { return queries_.as<float>(); }  ///< [N][H_q][d], rotated
   std::span<const float> log_sums() const { return logsums_; }       ///< [N][H_q], log of each sum of exp(logit)
-  const attention::ColumnStatistics& sums() const { return sums_; }  ///< attention that each key gets of all queries
+  const attention::ColumnStatistics& sums() const { return sums_; }  ///< attention that each key gets from all queries
   /// Attention of each query to its own token.
   const attention::ColumnStatistics& diagonal() const { return diagonal_; }
 

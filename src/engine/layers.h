@@ -76,7 +76,7 @@ policy::LayerPrompt prompt_of(const model::LayerSpec& spec, const PromptSize& si
 /// Prompts of all layers without a window.
 std::vector<policy::LayerPrompt> prompts_of(const model::Hparams& hparams, const PromptSize& size);
 
-/// Terms for such a prompt, [layer].
+/// Terms for a prompt of this size, [layer].
 std::vector<policy::Terms> terms_of(const CacheOptions& options, const model::Hparams& hparams, const PromptSize& size);
 /// The budget of each layer, [layer]. Throws UsageError if the budget is too small for the method or for the windows,
 /// and for a method that evicts in a model whose layers all have windows.

@@ -13,7 +13,8 @@ namespace winnow::engine {
 
 namespace {
 
-/// Markers in the place of heads: the heads of each layer follow, or these with each layer's window.
+/// Markers in place of a model's heads. After the first, the heads of each layer follow; after the second, the heads
+/// and the window of each layer.
 constexpr SavedHeads kHeadsDiffer{};
 constexpr SavedHeads kWindows{-1, -1, -1};
 

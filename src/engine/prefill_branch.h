@@ -27,8 +27,8 @@ struct Ranking {
 /// One prompt of a prefill: its caches and the observers of their methods.
 class PrefillBranch {
  public:
-  /// `rankings`: [cache], or empty; set where a ranking is filled or followed. `session` and `plan` outlive it. Throws
-  /// UsageError if a budget is too small for its method.
+  /// `rankings`: [cache], null for a cache without a ranking; empty if no cache has one. `session` and `plan` outlive
+  /// it. Throws UsageError if a budget is too small for its method.
   PrefillBranch(Session::Impl& session, const PrefillPlan::Branch& plan, int past,
                 std::span<const std::shared_ptr<Ranking>> rankings);
   /// Bytes of the lanes of its caches.

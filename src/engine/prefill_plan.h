@@ -42,7 +42,7 @@ struct ReadingBytes {
   std::size_t rest = 0;     ///< vectors and facts together; less than the sum if they peak at different times
 
   std::size_t all() const { return work + rest; }
-  /// Takes another moment into account, with these bytes besides the work space.
+  /// Raises the maxima to the bytes of another moment, given without the work space.
   void reach(std::size_t vectors_then, std::size_t facts_then);
 };
 

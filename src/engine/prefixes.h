@@ -20,7 +20,8 @@ struct Prefix {
   std::span<const Token> text;
 };
 
-/// `asked` as Request::asked.
+/// Owner of stored texts: requests with the same options, salt and length of the question. `asked`: as
+/// RequestText::asked.
 std::string owner_of(const CacheOptions& options, std::size_t asked, const std::string& salt);
 
 bool operator==(const Prefix& a, const Prefix& b);

@@ -46,7 +46,8 @@ std::vector<ReadingPlan::Again> again_of(const ReadingSizes& sizes, std::span<co
   return out;
 }
 
-/// In the first pass a cache with a draft is that of its drafter, and one that ranks all layers together is not filled.
+/// In the first pass, a cache with a draft is replaced by its drafter's, and one that ranks all layers together is not
+/// filled.
 PassSizes first_pass(const ReadingSizes& sizes, std::span<const CacheOptions> caches,
                      std::span<const ReadingPlan::Again> again, const model::Hparams& hparams) {
   PassSizes out{.text = sizes.text, .known = sizes.known, .prompts = {}, .past = sizes.past.value_or(PastSize{})};

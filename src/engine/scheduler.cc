@@ -155,7 +155,7 @@ std::set<std::string> Scheduler::Impl::keys() const {
   return out;
 }
 
-/// A text is read if no other is, or if it is due before those that are.
+/// A text may be read if no other text is being read, or if it is due before these.
 bool Scheduler::Impl::may_read(const Task& text) const {
   int reading = 0;
   bool is_first = true;

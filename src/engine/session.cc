@@ -54,8 +54,8 @@ std::optional<engine::Calibration> calibration_of(const SessionOptions& options,
   return engine::read_calibration(file, engine::identity_of(model), hparams);
 }
 
-/// Checks that the lanes are those of a method that can be read back; sparse caches put together from documents are
-/// not.
+/// Checks that the lanes can be loaded again, unlike a sparse cache of documents, which keeps fewer entries than its
+/// method.
 void check_whole(const engine::Sequence& sequence) {
   if (sequence.method().evicts()) return;
   for (int layer = 0; layer < sequence.layers(); ++layer) {

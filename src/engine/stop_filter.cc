@@ -5,7 +5,7 @@
 
 namespace winnow::engine {
 
-/// A stop text that pass() let through ends before the new bytes.
+/// Stop texts must end within the new bytes: pass() accepts those that end before.
 bool StopFilter::take(std::string_view bytes) {
   const std::size_t before = pending_.size();
   pending_ += bytes;

@@ -27,7 +27,7 @@ class TeamAttention : public network::AttentionOp {
   virtual void attend(const Tensors& tensors, Worker worker) = 0;
   /// Combines the partial results of attend().
   virtual void reduce(Worker worker) = 0;
-  /// Runs after all of that.
+  /// Runs after reduce().
   virtual void finish(const Tensors& /*tensors*/, Worker /*worker*/) {}
 
  private:

@@ -39,8 +39,8 @@ std::size_t TextReading::stored() const {
   return stages;
 }
 
-/// A conversation that continues begins with all stages; one that branches off begins with some of them. Powers of two
-/// are so few that storing costs little, and a branch reads again less than half of the stages that it shares.
+/// A conversation that continues begins with all stages; one that branches off begins with some of them. Storing after
+/// powers of two costs little, and a branch reads less than half of its shared stages again.
 std::size_t TextReading::next_stored(std::size_t stages) const {
   return std::min(std::bit_ceil(stages), this->stages());
 }
@@ -91,14 +91,15 @@ bool has_experts(const model::Hparams& hparams) {
 
 }  // namespace
 
-/// Blocks are read by the same products in any text if chunks consist of whole blocks. How rows of experts are
-/// multiplied depends on how many of a pass have chosen them.
+/// If chunks consist of whole blocks, the same matrix products compute a block in every text. Not so with experts:
+/// their products depend on the number of rows of a pass that have chosen an expert.
 bool TextReading::is_known_text() const {
   return text_.cache_salt && !text_.prompt_logprobs && texts_.memory() > 0 &&
          session_.options.chunk % TextBlock::kTokens == 0 && !has_experts(session_.hparams);
 }
 
-/// The last token passes, for its logits. ggml's kernels for few rows differ from those for many.
+/// At least the last token passes, for its logits. Without packed weights, at least a block passes, because ggml's
+/// kernels for few rows give other bits than those for many.
 int TextReading::most_known(bool is_packed) const {
   const int tokens = part().stage.tokens();
   return std::max(0, std::min(part().reading->first_seen(session_), tokens - (is_packed ? 1 : TextBlock::kTokens)));

@@ -19,7 +19,7 @@ using PageCount = std::function<int(const Terms&, int length, int pages)>;
 
 /// Makes each query of a method read the pages with the largest upper bound of its products with their keys (Quest:
 /// Tang et al., 2024, "Quest: Query-Aware Sparsity for Efficient Long-Context LLM Inference", section 3). The last page
-/// is always read, and counts. `options` has page_option() and dense_option(). REQUIRES: lanes that only grow, of
+/// is always read, as one of them. `options` has page_option() and dense_option(). REQUIRES: lanes that only grow, of
 /// rotated keys.
 void read_pages(Method& method, const Options& options, const PageCount& count);
 

@@ -10,8 +10,8 @@ namespace winnow::policy {
 
 /// Gives a method the parts for its `pieces`. The best pieces are kept, and the first entries of the last one. If heads
 /// choose together, pieces are ranked by the sum of the heads' scores. If heads share a layer's budget by need, each
-/// entry counts with its piece's score. REQUIRES: `pieces` is set; `over_heads`, if set, does not use pieces yet, and
-/// no layer chooses.
+/// entry counts with its piece's score. REQUIRES: `pieces` is set; if `over_heads` is set, it does not use pieces yet,
+/// and `pieces->per` is not `layer`.
 void keep_pieces(SelectionParts& selection);
 
 /// Scores in which each evictable entry has the score of its head's piece.

@@ -25,7 +25,7 @@ namespace {
 
 struct Fit {
   int rows;       ///< last queries of the prompt
-  int recent;     ///< tokens up to its own that each query sees, kept or not
+  int recent;     ///< last tokens that each query sees, its own included, kept or not
   double lambda;  ///< regularisation, relative to the squared norm of the probabilities
 };
 
@@ -142,7 +142,7 @@ class HeadFit {
     }
   }
 
-  /// Rotates a key that is stored before RoPE to the position of a row.
+  /// Rotates a key before RoPE to the position of a row, and scales it.
   void rotate(std::span<const float> key, float scale, std::int32_t row, std::span<float> out) const {
     for (std::size_t c = 0; c < dim_; ++c) out[c] = scale * key[c];
     view_.rope.shift(out.data(), positions()[as_size(row)]);

@@ -13,7 +13,7 @@ namespace winnow::policy {
 namespace {
 
 constexpr std::size_t kProductsTogether = 256;  // rows whose products are summed in f32
-constexpr std::size_t kInputsTogether = 128;    // of the right factor: the upper triangle is skipped in such units
+constexpr std::size_t kInputsTogether = 128;    // inputs of the right factor at a time
 
 }  // namespace
 
@@ -58,8 +58,8 @@ void Ridge::add(std::span<const float> rows, std::span<const float> targets) {
   rows_ += static_cast<double>(n);
 }
 
-/// Inputs [first, end) on the right with those before `end` would be the upper triangle; they are the left factor's
-/// rows here, so that a row of products is one of the lower triangle.
+/// Computes the lower triangle by columns: the right factor has the inputs [first, first + count), and the left factor
+/// has the inputs from `first` on.
 void Ridge::add_products(std::span<const float> rows, std::size_t n) {
   std::vector<float> columns(inputs_ * n);
   for (std::size_t i = 0; i < n; ++i) {

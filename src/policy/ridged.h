@@ -5,7 +5,7 @@
 
 namespace winnow::policy {
 
-/// A matrix as the rest of the code stores it.
+/// Row-major matrix, as in the rest of the code.
 template <class T>
 using RowMajor = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 

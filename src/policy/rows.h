@@ -21,8 +21,8 @@ void for_each_row(const cache::Rows& rows, const Each& each) {
   }
 }
 
-/// RoPE's magnitude if it scales some dimensions of a key only, so that lengths of keys and angles between them must
-/// leave it out; else 1.
+/// RoPE's magnitude if it scales only some dimensions of a key, which distorts lengths of keys and angles between them;
+/// else 1.
 float uneven_magnitude(const Rope& rope, int head_dim);
 /// Multiplies the rotated dimensions of a key.
 void stretch(const Rope& rope, float by, std::span<float> key);

@@ -37,7 +37,7 @@ class SequenceLayer {
   /// MemoryError.
   void put_from(std::int32_t position, SequenceLayer&& other);
 
-  /// Appends the entries that another layer of the same method keeps of the next tokens: all of them. REQUIRES:
+  /// Appends the entries of another layer of the same method, which has kept all of the next tokens. REQUIRES:
   /// reserve().
   void append(SequenceLayer&& other);
 

@@ -98,8 +98,7 @@ class Parser {
             fmt::format("{}({}){}", name, inner.full, print_all(given.values, found.options))};
   }
 
-  /// Names that are valid at a depth: methods, wrappers, and `auto` in place of a whole spec, for which callers check
-  /// first.
+  /// Names that are valid at a depth. `auto` can only be a whole spec, and callers recognise it before they parse.
   std::vector<std::string> names_at(int depth) const {
     auto out = policy::names_of(registry_.presets);
     for (const auto& wrapper : registry_.wrappers) out.push_back(wrapper.name + "(X)");

@@ -149,8 +149,8 @@ class Observed {
   std::vector<const ColumnStatistics*> all_;
 };
 
-/// Queries and attention outputs of some rows of a prompt in a layer. If several layers read the same keys, the rows of
-/// each of them, one layer after the other.
+/// Queries and attention outputs of some rows of a prompt in a layer. If several layers read the same keys, contains
+/// the rows of each layer, in layer order.
 class WINNOW_EXPORT QueryRows {
  public:
   /// Rows of a prompt of n tokens. REQUIRES: begin_layer() before the first store().

@@ -159,7 +159,7 @@ using StepPart = Part<void(const StepView&)>;
 /// attention.
 using EvictPart = Part<int(cache::LayerLanes&, int head, const Terms&)>;
 /// Ranges of each lane that a query reads, for methods that narrow them or change distances: one plan for each KV head,
-/// empty on entry. Called by several threads for one KV head each, or once for all heads if they read alike.
+/// empty on entry. Called by several threads for one KV head each, or once for all heads if these read the same ranges.
 using AttendPart = Part<void(const AttendView&, std::span<std::vector<cache::AttendRange>> plans)>;
 /// Summarizes the blocks of a layer's lanes. Called when the lanes have been filled, and when kept entries of a later
 /// text have been added.

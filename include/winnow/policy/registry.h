@@ -49,7 +49,7 @@ WINNOW_EXPORT std::vector<CalibrationPart> registered_calibrations();
 /// Throws UsageError if the name is taken, or has other characters than a to z, 0 to 9 and `-`.
 WINNOW_EXPORT void add_method(Preset preset);
 
-/// Adds the option `positions`, which every method has that evicts and does not fix its effective positions.
+/// Adds the option `positions` to a method that evicts and does not fix its effective positions. Others stay unchanged.
 WINNOW_EXPORT Preset with_positions(Preset preset);
 
 }  // namespace winnow::policy

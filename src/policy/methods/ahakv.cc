@@ -153,8 +153,8 @@ Method build_ahakv(const Options& options) {
 ///   gain         floor: equation 12, but at least 1; paper: equation 12 as it stands, which is 0 up to B keys;
 ///                algorithm: algorithm 1 to the letter, which divides logits by sqrt(d) before
 ///                equation 12 divides by it again
-///   decode-gain  number of tokens for the gain of a decode step: the lane's (no gain), that of its position or the
-///                prompt's; auto: the lane's, with gain=algorithm the position's
+///   decode-gain  number of tokens for the gain of a decode step. lane: the lane's, so there is no gain; position: that
+///                of the text so far; prompt: the prompt's; auto: position with gain=algorithm, else lane
 ///   kernel       length of the mean pooling of the scores
 ///   when         step: evicts at every decode step; prefill: only when the prompt has been read
 Preset ahakv() {

@@ -209,8 +209,8 @@ Method build_cam(const Options& options) {
 /// key is lost.
 ///   select  h2o: half of the budget by received attention, half recent; streaming: 4 first tokens and recent ones
 ///   m       entries over which a value is spread; 0: the number of recent entries
-///   drawn   newest: merging is drawn by the newest token's attention, as in the authors' code for generation;
-///           received: by all attention received so far, with which nearly all are merged, so that values grow from
+///   drawn   newest: the newest token's attention decides merges, as in the authors' code for generation;
+///           received: all attention received so far decides, so nearly all entries are merged, and values grow from
 ///           step to step
 ///   prompt  drop: entries evicted when the prompt ends are lost; merge: they are merged, too, which multiplies values
 ///           if the prompt is much longer than the budget

@@ -16,7 +16,7 @@ namespace {
 
 struct CurSettings {
   int local;       ///< tokens of a stretch; 0: all
-  std::string by;  ///< which rows' lengths count
+  std::string by;  ///< rows whose lengths count
 };
 
 /// Scales numbers to a sum of 1, unless all are 0.

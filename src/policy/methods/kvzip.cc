@@ -46,7 +46,8 @@ void count_outputs(Method& method, ResultPlace<attention::ColumnStatistics> repe
 ///   chunk  tokens that are repeated together
 ///   sinks  first tokens that are always kept
 ///   normalize  plus: KVzip+ (Jegou and Jeblick, 2026, "KVzap: Fast, Adaptive, and Faithful KV Cache Pruning"): each
-///              probability is multiplied by its contribution to the output, over the length of the query's row
+///              probability is multiplied by the length of the value after the output projection, and divided by the
+///              length of the query's layer input
 ///   rank   head: each head keeps its own best entries; model: the best of all heads of all layers are kept
 Preset kvzip() {
   return {.name = "kvzip",

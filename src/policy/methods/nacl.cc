@@ -46,8 +46,8 @@ void draw(const LayerView& view, const Scores& scores, std::vector<std::vector<s
 
 /// NACL (Chen et al., 2024, "NACL: A General and Effective KV Cache Eviction Framework for LLMs at Inference Time",
 /// section 3): the attention of a few proxy queries ranks the entries. A part of the places is drawn at random, with
-/// probabilities from the softmax of the scores, against the bias of the ranking. Always kept are min(256, B / 4) first
-/// tokens, and the proxies, up to a quarter of the rest of the budget.
+/// probabilities from the softmax of the scores, against the bias of the ranking. The first min(256, B / 4) tokens are
+/// always kept, and the proxies, up to a quarter of the rest of the budget.
 ///   gqa   how scores are combined over the query heads of a KV head
 ///   seed  seed of the random draw
 Preset nacl() {

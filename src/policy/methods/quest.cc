@@ -6,7 +6,7 @@ namespace winnow::policy::methods {
 
 /// Quest (Tang et al., 2024, "Quest: Query-Aware Sparsity for Efficient Long-Context LLM Inference", section 3):
 /// nothing is evicted. Each query reads the pages with the largest upper bound of its products with their keys. The
-/// last page is always read, and counts.
+/// last page is always read, as one of them.
 ///   page   entries of a page
 ///   dense  first layers that read everything
 Preset quest() {

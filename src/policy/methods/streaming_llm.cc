@@ -43,10 +43,10 @@ void by_cache_index(const AttendView& view, std::span<cache::AttendPlan> plans) 
 /// shifts the cache.
 ///   P(p) = p up to e, then C   position of p's query and key: the cache's length before its call. That is N at the
 ///                              first token after a longer prompt, since storing this token is what cuts the cache
-///   r(p) = q - max(p, e - 1)   how often p's key has been rotated by -1 when q reads: by each token from e on that
-///                              came after it. A prompt's keys do not get to their ranks. Sinks stay: r = 0
-/// The query at q is P(q) - (P(p) - r(p)) from a key. As they are stored, both are rotated to their places in the text,
-/// so the query is rotated by (P(q) - q) - (P(p) - p) + r(p): one number each for p < e, p = e and p > e.
+///   r(p) = q - max(p, e - 1)   number of times that p's key has been rotated by -1 when q reads: once for each later
+///                              token from e on. So a prompt's keys do not reach their ranks. Sinks stay: r = 0
+/// The query at q has the distance P(q) - (P(p) - r(p)) from a key. Both are stored rotated to their positions in the
+/// text, so the query is rotated by (P(q) - q) - (P(p) - p) + r(p): one number each for p < e, p = e and p > e.
 void by_sink_cache(const AttendView& view, std::span<cache::AttendPlan> plans) {
   const std::int32_t query = view.position;
   const std::int32_t entries = view.terms.budget;

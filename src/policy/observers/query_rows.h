@@ -10,8 +10,8 @@ namespace winnow::policy {
 
 inline constexpr const char* kQueryRows = "query rows";
 
-/// Some queries of a prompt with their attention outputs. Empty for a prompt that follows others: its queries have read
-/// more than its own keys.
+/// Some queries of a prompt with their attention outputs. Empty for a prompt with a past, because its queries have also
+/// read the keys of the past.
 ObserverPart<attention::QueryRows> observe_rows(std::string text,
                                                 std::function<attention::QueryRowSet(const LayerPrompt&)> which);
 
