@@ -21,14 +21,14 @@ struct PromptLimits {
   int max_prompt = 0;               ///< longer prompts are cut to this number of tokens, as tokenized() does; 0: none
                                     ///< is cut
   int context = 0;                  ///< tokens of prompt and answer; 0: the model's context
-  Beyond beyond = Beyond::refused;  ///< what happens to prompts that exceed the context
+  Beyond beyond = Beyond::refused;  ///< handling of prompts that exceed the context
   std::string rope = {};            ///< the user's RoPE options, as records name them; empty: the file's
   std::string calibration = {};     ///< hash of the session's; empty: it has none
 
   bool operator==(const PromptLimits&) const = default;
 };
 
-/// A record's key without the prompt's hash, which takes reading the prompt.
+/// A record's key without the prompt's hash, which needs the prompt's tokens.
 Key key_without_prompt(const Sample& sample, Protocol protocol, const Method& method, const PromptLimits& limits);
 
 /// A sample with one protocol, and all methods that are measured together on it.

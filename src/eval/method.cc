@@ -37,7 +37,7 @@ bool contains(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-/// Names of methods, wrappers and ways of asking.
+/// Names of methods, wrappers and ask methods.
 std::vector<std::string> all_names() {
   auto out = policy::names_of(list_methods());
   for (const auto& more : {policy::names_of(list_wrappers()), policy::names_of(list_ask_methods())})

@@ -13,15 +13,15 @@
 
 namespace winnow::eval {
 
-/// A measured method: a cache of the whole prompt, or a way of asking over the sample's documents (winnow/ask.h), with
+/// A measured method: a cache of the whole prompt, or an ask method over the sample's documents (winnow/ask.h), with
 /// budget and KV type. A value.
 class Method {
  public:
   /// Both constructors throw UsageError for options that do not go together.
   Method(CacheOptions cache);         // NOLINT(google-explicit-constructor): a cache is a method
-  Method(const AskOptions& options);  // NOLINT(google-explicit-constructor): so is an ask
+  Method(const AskOptions& options);  // NOLINT(google-explicit-constructor): so is an ask method
 
-  /// Cache options; those of documents and question for an ask.
+  /// Cache options; for an ask method, those of documents and question.
   const CacheOptions& cache() const { return cache_; }
   /// Empty for a cache of the whole prompt.
   const std::optional<AskOptions>& ask() const { return ask_; }
@@ -44,9 +44,9 @@ class Method {
 bool is_method(std::string_view text);
 
 /// All combinations of methods, KV types and, for methods that need one, budgets: each once, in this order. An element
-/// of `lists` is a spec, or several as Spec::parse_list() reads them; caches and asks may mix. `auto` stands for the
-/// recommended methods of the protocols. Throws UsageError for an unknown name (naming the nearest and listing all) and
-/// for a method without its budget.
+/// of `lists` is a spec, or several as Spec::parse_list() reads them; caches and ask methods may mix. `auto` stands for
+/// the recommended methods of the protocols. Throws UsageError for an unknown name (naming the nearest and listing all)
+/// and for a method without its budget.
 std::vector<Method> methods_of(std::span<const std::string> lists, std::span<const std::string> budgets,
                                std::span<const std::string> kv_types, std::span<const Protocol> protocols);
 

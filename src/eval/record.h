@@ -46,7 +46,7 @@ struct Record {
   double entries = 0;      ///< per KV head, mean, after prefill
   std::size_t bytes_held = 0;
   Timings timings;
-  std::string group;   ///< measured together, and measured again together if one is missing
+  std::string group;  ///< name of the group of records that are measured together, and again together if one is missing
   int group_size = 1;  ///< records
 };
 

@@ -16,7 +16,7 @@ namespace winnow::eval {
 
 namespace {
 
-/// Refuses asks over documents if a sample has none.
+/// Refuses ask methods if a sample has no documents.
 void check_documents(const Evaluation& evaluation) {
   const auto ask = std::find_if(evaluation.methods.begin(), evaluation.methods.end(),
                                 [](const Method& method) { return method.ask().has_value(); });

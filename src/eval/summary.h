@@ -93,7 +93,7 @@ struct Summary {
 };
 
 /// How a prompt was read: the protocol, then the user's options that change it (--max-prompt, RoPE). A table holds only
-/// records that were read alike.
+/// records that were read in the same way.
 std::string protocol_of(const Key& key);
 
 /// One summary for each protocol of the records.

@@ -16,7 +16,7 @@ namespace winnow::eval {
 /// The baseline of a task's measurement.
 enum class Against : std::uint8_t {
   references,  ///< the sample's
-  full,        ///< the full f16 cache of the whole prompt, which is read with them and stands first
+  full,        ///< the full f16 cache of the whole prompt, which is read with them and comes first
 };
 
 /// Whether the methods of a sample are measured together.

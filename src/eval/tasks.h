@@ -28,7 +28,7 @@ struct TaskOptions {
   std::vector<int> depths;                                       ///< percent of the prompt before a hidden answer
   Split split = Split::test;                                     ///< of needles
   std::vector<std::string> kinds;                                ///< kinds of answers; empty: the usual five
-  int chunk = 0;                           ///< tokens between borders at and off which needles stand; 0: anywhere
+  int chunk = 0;  ///< distance of the borders at which, and halfway between which, needles are placed; 0: anywhere
   std::optional<PromptFormat> format;      ///< the user's format of generated prompts; not set: the task's own
   std::vector<std::uint32_t> seeds = {1};  ///< seeds of generated samples, each of which adds samples
   /// Called with "FILE line N: why" for a line that is not a sample; other lines are read.
@@ -50,7 +50,7 @@ struct TaskInfo {
   std::string name;
   std::string source;  ///< paper or set
   std::string metric;
-  std::string protocol;  ///< which part of the prompt is the question
+  std::string protocol;  ///< the part of the prompt that is the question
   std::function<Task(const Model& model, const TaskOptions& options)> make;
   std::string needs = {};    ///< path in the data folder; without it the task is left out of its group; empty: nothing
   std::string instead = {};  ///< path that serves in its place; empty: nothing

@@ -17,8 +17,8 @@ struct Choice {
 };
 
 /// The model that llama.cpp would choose: the first whose path has the quant before a dot or dash, ignoring case.
-/// Without a quant: Q4_K_M, else Q8_0, else the first model. Without parts: none. llama.cpp uses regular expressions,
-/// whose recursion grows with names from outside.
+/// Without a quant: Q4_K_M, else Q8_0, else the first model. Returns a choice without parts if there is no such model.
+/// llama.cpp uses regular expressions, whose recursion grows with names from outside.
 Choice choose(const hf_cache::hf_files& files, const std::string& quant);
 
 /// Quants of the models among these files, without duplicates.

@@ -21,9 +21,9 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// One of LongBench's 21 data sets (arXiv 2308.14508, Table 1). `question` finds the question in prompts that are given
-/// whole and word it differently than the template: it begins at the last place of this text. Empty: the template's
-/// text between context and input.
+/// One of LongBench's 21 data sets (arXiv 2308.14508, Table 1). `question`: beginning of the question in prompts that
+/// are given whole and do not follow the template; its last occurrence counts. Empty: the template's text between
+/// context and input.
 struct Dataset {
   const char* name;
   const char* category;

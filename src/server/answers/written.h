@@ -24,8 +24,8 @@ struct StagedPrompt {
 /// A conversation formatted for the model.
 struct WrittenConversation {
   std::string text;
-  /// The question is the last text of the last user message, with everything after it. A stage ends where the question
-  /// began when an earlier message was the last one.
+  /// The question is the last text of the last user message, with everything after it. A stage ends wherever the
+  /// question would begin if the conversation ended with an earlier user message.
   StagedPrompt prompt;
   chat::AnswerFormat answer;
   std::set<std::string> left_out = {};  ///< keywords of schemas that the answer's grammar does not enforce

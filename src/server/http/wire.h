@@ -9,7 +9,7 @@
 
 namespace winnow::server {
 
-/// What happens to a connection after a request.
+/// Handling of a connection after a request.
 enum class After : std::uint8_t { keeps, closes };
 
 /// How a reply is written to the connection.
