@@ -52,7 +52,7 @@ struct NewDocument {
 struct AddedDocument {
   enum class Outcome : std::uint8_t {
     added,      ///< the name is new
-    replaced,   ///< the name referred to another content
+    replaced,   ///< the name referred to other content
     unchanged,  ///< the name already referred to this content: nothing was read
   };
   Outcome outcome = Outcome::added;

@@ -26,7 +26,7 @@ class SessionCache {
         transcript_(std::move(transcript)) {}
 
   SessionState& session() const { return *session_; }
-  /// Only for its model and its calls.
+  /// The session, for its model and its calls. Does not give access to the cache.
   const std::shared_ptr<SessionState>& shared_session() const { return session_; }
   /// REQUIRES: within a call of the session. Throws UsageError while a stream generates from it.
   Cache& cache();

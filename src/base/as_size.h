@@ -7,8 +7,8 @@
 
 namespace winnow {
 
-/// A count or an index as a size. Tokens, heads, layers and slots are `int`, since larger files and prompts are
-/// refused, and can be used in brackets as they are. as_size() is for values that may exceed an int, such as bytes and
+/// A count or an index as a size. Numbers of tokens, heads, layers and slots are `int` (larger files and prompts are
+/// refused), and can be used as indices directly. as_size() is for values that may exceed an int, such as bytes and
 /// products of counts. REQUIRES: n >= 0.
 template <std::integral Integer>
 constexpr std::size_t as_size(Integer n) {

@@ -7,8 +7,8 @@
 
 namespace winnow {
 
-/// Undoes the percent-encoding of a part of a URL (RFC 3986, section 2.1). None: a % stands without two hexadecimal
-/// digits after it.
+/// Undoes the percent-encoding of a part of a URL (RFC 3986, section 2.1). Empty if a % is not followed by two
+/// hexadecimal digits.
 std::optional<std::string> percent_decoded(std::string_view text);
 
 }  // namespace winnow

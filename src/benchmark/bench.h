@@ -29,7 +29,7 @@ struct BenchOptions {
   std::vector<Token> tokens;  ///< read and decoded, from the first; as many as the longest test needs
   int repetitions = 5;
   SessionOptions session;
-  ModelOptions loading;  ///< as for the model: other runs load weights of their own
+  ModelOptions loading;  ///< options with which `model` was loaded; runs beside it load their own weights with them
 };
 
 /// Number of tokens that the longest test needs.

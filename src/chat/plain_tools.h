@@ -6,13 +6,13 @@
 
 namespace winnow::chat {
 
-/// Where a template puts system messages.
+/// Place of system messages in a template.
 enum class SystemRole : std::uint8_t { own_message, users_message };
 
 /// The form in which a template expects the content of a message.
 enum class Contents : std::uint8_t { texts, parts };
 
-/// How a template expects the absence of tools: as none, or as an undefined variable.
+/// The value of `tools` that a template expects if there are none.
 enum class NoTools : std::uint8_t { none, undefined };
 
 /// The forms in which a template expects its values.

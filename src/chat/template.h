@@ -40,7 +40,7 @@ enum class Thinking : std::uint8_t { on, off };
 /// Number of calls in an answer.
 enum class Calls : std::uint8_t { one, parallel };
 
-/// Where the model's thinking goes when an answer is parsed.
+/// Place of the model's thinking in a parsed answer.
 enum class Reasoning : std::uint8_t { apart, in_content };
 
 /// Sources of a model's Jinja chat templates.

@@ -30,7 +30,7 @@ std::vector<std::string> methods_in(const CacheLists& lists);
 /// True for the same method with the same budget and KV type.
 bool is_same(const CacheOptions& a, const CacheOptions& b);
 
-/// All combinations, as eval::methods_of() makes them. Throws UsageError, also for a way of asking over documents.
+/// All combinations, as eval::methods_of() makes them. Throws UsageError, also for an ask method.
 std::vector<CacheOptions> crossed(const CacheLists& lists, std::span<const Protocol> protocols);
 
 }  // namespace winnow::cli

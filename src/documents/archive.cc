@@ -112,7 +112,7 @@ bool Archive::name(const Label& label, const std::string& id, AddedDocument::Out
   return there;
 }
 
-/// Makes a name refer to a content. A name that referred to it before keeps its time.
+/// Makes a name refer to stored content. A name that already referred to it keeps its time.
 AddedDocument::Outcome Archive::point(store::Change& change, const Label& label, const std::string& id) const {
   const std::string key = kNamePrefix + label.name;
   const auto known = change.record(key);
@@ -129,7 +129,7 @@ AddedDocument::Outcome Archive::point(store::Change& change, const Label& label,
   return AddedDocument::Outcome::replaced;
 }
 
-/// Removes a content if no name refers to it.
+/// Removes content if no name refers to it.
 void Archive::drop_unnamed(store::Change& change, const std::string& id) const {
   for (const auto& [key, bytes] : change.records(kNamePrefix)) {
     const std::string name = key.substr(kNamePrefix.size());

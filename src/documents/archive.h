@@ -24,7 +24,7 @@ struct Label {
   void check() const;
 };
 
-/// A content to be written.
+/// Content to be written.
 struct NewContent {
   std::string id;
   ContentRecord record;
@@ -37,8 +37,8 @@ struct NewContent {
 /// Throws InputError if the file is not an exported document, UsageError if the document cannot have that name.
 void check_exported(const std::string& path, const std::string& name);
 
-/// A store of documents on a store of bytes. Names refer to contents, and a content lives as long as a name refers to
-/// it. Thread-safe. Throws the errors of DocumentStore.
+/// A store of documents on a store of bytes. Names refer to content, which is kept as long as a name refers to it.
+/// Thread-safe. Throws the errors of DocumentStore.
 class Archive {
  public:
   /// Throws InputError if the store has another format version.
@@ -48,9 +48,9 @@ class Archive {
 
   /// Stores a document that has been read.
   AddedDocument::Outcome put(const Label& label, const DocumentHead& head, const engine::Sequence& sequence);
-  /// The same for any content. A content that exists already is not written again.
+  /// The same for any content. Content that exists already is not written again.
   AddedDocument::Outcome put(const Label& label, const NewContent& content);
-  /// Gives an existing content a name. Returns false if there is no such content.
+  /// Gives a name to existing content. Returns false if there is none.
   bool name(const Label& label, const std::string& id, AddedDocument::Outcome& outcome);
 
   /// Opens a document for inspection.
@@ -68,7 +68,7 @@ class Archive {
   AddedDocument::Outcome import_from(const std::string& path, Label& label);
 
  private:
-  /// A name's record and its content's.
+  /// The records of a name and of its content.
   struct Found {
     NameRecord name;
     ContentRecord content;

@@ -41,7 +41,7 @@ class PhaseTimer {
   double begin_;
 };
 
-/// A named method of asking documents, analogous to policy::Preset.
+/// A named ask method, analogous to policy::Preset.
 struct AskMethod {
   std::string name;
   std::string summary;

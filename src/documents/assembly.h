@@ -29,9 +29,9 @@ class Assembly {
   JointScratch& scratch() { return scratch_; }
   const EntryCount& count() const { return count_; }
   /// Loads a layer, recomputes some of its rows, and stores the result in its lanes. `top` [joint tokens]: the last
-  /// layer in which a token is recomputed, and there only its keys and values. `recomputed`: joint positions that are
-  /// loaded and recomputed here, ascending. `fused`: those of them that become cos · new + (1 - cos) · old, keys and
-  /// values separately, where cos >= 0 is the cosine of new and old over all heads; the others become new.
+  /// layer in which a token is recomputed; in that layer only its keys and values are. `recomputed`: joint positions
+  /// that are loaded and recomputed here, ascending. `fused`: those of them that become cos · new + (1 - cos) · old,
+  /// keys and values separately, where cos >= 0 is the cosine of new and old over all heads; the others become new.
   void layer(int layer, const TokenRanges& kept, ChosenTokens& chosen, std::span<const std::int32_t> recomputed,
              std::span<const int> top, std::span<const std::int32_t> fused = {});
   /// The same for a layer that is loaded already.

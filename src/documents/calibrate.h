@@ -16,7 +16,8 @@ namespace winnow::documents {
 /// [layer][middle block], the same number of blocks in each.
 std::vector<bool> singling_out(std::span<const std::vector<Representative>> layers);
 
-/// [layer]: number of documents in which the layer does so. REQUIRES: uncompressed documents of one model.
+/// [layer]: number of documents in which the layer singles out that block. REQUIRES: uncompressed documents of one
+/// model.
 std::vector<int> layer_scores(std::span<const std::shared_ptr<const Document>> documents);
 
 /// The exponents of a document's middle blocks, [layer][middle block].

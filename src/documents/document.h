@@ -39,7 +39,7 @@ struct Representative {
   bool operator==(const Representative&) const = default;
 };
 
-/// Statistics of one layer of a document that methods of asking need besides its keys and values. Queries and keys are
+/// Statistics of one layer of a document that ask methods need besides its keys and values. Queries and keys are
 /// rotated as from position 0.
 struct LayerFacts {
   std::vector<float> local_query;               ///< [H_q][d] mean query over the local blocks

@@ -19,7 +19,7 @@
 
 namespace winnow::documents {
 
-/// Collects statistics for methods of asking while a document is read.
+/// Collects statistics for ask methods while a document is read.
 class Ingestion::FactsObserver : public engine::LayerRecord {
  public:
   FactsObserver(Session::Impl& session, int tokens)

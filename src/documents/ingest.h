@@ -19,8 +19,8 @@ struct Ingested {
   DocumentHead head;
 };
 
-/// Reads a document separately, from position 0, with its own BOS, by quanta. With `full`, statistics for methods of
-/// asking are collected. A compressed document has none (DocumentHead::layers is empty) and can only be concatenated.
+/// Reads a document separately, from position 0, with its own BOS, by quanta. With `full`, statistics for ask methods
+/// are collected. A compressed document has none (DocumentHead::layers is empty) and can only be concatenated.
 class Ingestion {
  public:
   /// Throws InputError for an empty document or one longer than the model's context, UsageError for a method whose

@@ -39,7 +39,7 @@ struct NameRecord {
   static NameRecord read(const std::string& name, std::span<const std::byte> bytes, const std::string& what);
 };
 
-/// Facts about a content that are known without its head.
+/// Facts about stored content that are known without its head.
 struct ContentRecord {
   std::uint64_t number = 0;  ///< random; part of the keys of its values
   std::string spec;

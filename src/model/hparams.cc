@@ -19,8 +19,8 @@ namespace {
 
 constexpr int kMostLayers = 4096;
 
-/// Keys that do not affect the network, or that llama.cpp ignores for all these architectures, and thus those who made
-/// the files, too.
+/// Keys that do not affect the network, or that llama.cpp, and so the makers of files, ignore for all these
+/// architectures.
 constexpr std::string_view kWithoutMeaning[] = {
     ".vocab_size",
     ".tensor_data_layout",

@@ -14,7 +14,7 @@ namespace winnow::model {
 /// RoPE scaling of a network. Every scheme is reduced to frequencies and one magnitude.
 struct RopeScaling {
   enum class Kind : std::uint8_t { none, linear, yarn };
-  /// Which factors divide the frequencies of a model that has two sets (Phi-3's "longrope").
+  /// Choice between the two sets of factors that some models have (Phi-3's "longrope").
   enum class Factors : std::uint8_t { by_context, of_short_texts, of_long_texts };
 
   Kind kind = Kind::none;
@@ -22,8 +22,8 @@ struct RopeScaling {
   double factor = 1;            ///< extension of the context, usually 1 or more
   double original_context = 0;  ///< trained context in tokens, before scaling
   int file_context = 0;         ///< the file's value of original_context, regardless of the user's
-  double fast_turns = 32;       ///< YaRN keeps pairs that turn at least so often in the original context,
-  double slow_turns = 1;        ///< and fully interpolates those that turn at most so often
+  double fast_turns = 32;  ///< YaRN keeps the frequency of pairs that turn at least this often in the original context
+  double slow_turns = 1;   ///< YaRN fully interpolates pairs that turn at most this often in the original context
   double log_multiplier = 0;    ///< YaRN's magnitude is divided by a term with it (scaled_rope()); 0: not divided
   double attention_factor = 1;  ///< additional factor of the magnitude, from the file
   bool by_user = false;

@@ -70,7 +70,7 @@ class SpecialTokens {
   };
 
   std::vector<SpecialToken> tokens_;
-  bool some_take_space_before_ = false;  ///< then white space may belong to what follows it
+  bool some_take_space_before_ = false;  ///< some token consumes the white space before it
   std::vector<Node> nodes_;
 };
 

@@ -29,8 +29,8 @@ std::size_t longest_text(const llama_vocab* vocab) {
 
 constexpr int kControl = LLAMA_TOKEN_ATTR_CONTROL | LLAMA_TOKEN_ATTR_UNKNOWN;  // have no text, only a name
 
-/// The tokens with `wanted(attributes)` that libllama recognises by name, in libllama's order, which its sort makes
-/// depend on all of them.
+/// The tokens with `wanted(attributes)` that libllama recognises by name, in libllama's order. All are sorted before
+/// some are removed, since the order of equally long names depends on all.
 template <class Wanted>
 SpecialTokens tokens_with(const llama_vocab* vocab, const Wanted& wanted) {
   std::vector<SpecialToken> out;

@@ -43,7 +43,7 @@ class Weights {
   const Affine& output_norm() const;
   const Affine& output() const;  ///< [n_embd, n_vocab]; a repacked copy of the embedding if they are tied
   ggml_tensor* rope_divisors(int layer) const;  ///< for the layer's unscaled frequencies, [pairs]; null: all are 1
-  std::string weight_type() const;              ///< like the next one, as in an Outline
+  std::string weight_type() const;              ///< as Outline::weight_type
   std::size_t bytes() const;
   /// A tensor's rows in the file, independent of repacking.
   const std::byte* in_file(const ggml_tensor* tensor) const;

@@ -32,7 +32,7 @@ std::int64_t bad_row(const model::Weights& weights, const ggml_tensor& tensor) {
   return -1;
 }
 
-/// The tensors between the attention of the previous layer and that of `layer`, and more of both layers.
+/// All tensors of the previous layer and of `layer`, among them those between the attention of both.
 std::vector<const ggml_tensor*> tensors_before(const model::Weights& weights, int layer) {
   std::vector<const ggml_tensor*> out;
   const auto add = [&](const std::vector<const ggml_tensor*>& more) {

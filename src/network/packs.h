@@ -37,8 +37,8 @@ struct PackedRoom {
   static constexpr int kAllLayers = 1 << 30;
 };
 
-/// A pass: rows on their way through the layers. Whether its products use packed matrices is decided when it begins.
-/// Passes may take turns; they share the memory, which is freed with the last of them. Move-only.
+/// One pass of rows through the layers. Whether its products use packed matrices is decided when it begins. Passes may
+/// take turns; they share the memory, which is freed with the last of them. Move-only.
 class Pass {
  public:
   /// A pass without packed matrices.

@@ -45,8 +45,8 @@ const Measure& key_measure(const Recipe& recipe, const std::string& name) {
   return *found;
 }
 
-/// The value that row and column select, which must be one of `all`, the values of the measure's methods. Empty values
-/// are those of methods without it; if all are empty (full has no budget), the selection has no effect.
+/// The value that row and column select, which must be one of `all`, the values of the measure's methods. A method
+/// without a value has an empty one. If all are empty (full has no budget), the selection has no effect.
 std::string selected(const std::string& row, const std::string& column, const char* what, const Measure& measure,
                      const std::vector<std::string>& all) {
   auto out = either(row, column, what);

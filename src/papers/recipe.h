@@ -35,7 +35,8 @@ struct Measure {
   std::vector<int> requests;  ///< numbers of requests that are served together; empty: the task's own
 };
 
-/// The records that a row or a column selects. Empty fields leave the choice to the other one, or select all.
+/// The records that a row or a column selects. An empty field of a row leaves the choice to the column, and the
+/// reverse. If both are empty, all records are selected.
 struct Select {
   std::string measure;
   std::vector<std::string> tasks;  ///< as `winnow eval tasks` names them

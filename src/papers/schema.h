@@ -6,7 +6,7 @@
 
 namespace winnow::papers {
 
-/// How a recipe violates the schema (papers/schema.json), with the place; "" if it does not.
+/// Description of a recipe's violation of the schema (papers/schema.json), with the place; "" if there is none.
 std::string violation(const nlohmann::json& recipe);
 
 }  // namespace winnow::papers

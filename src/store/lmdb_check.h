@@ -10,7 +10,7 @@
 /// values are not checked.
 namespace winnow::store {
 
-/// Which LMDB pages are checked. First pages of values are numerous, and are only used when a value is erased.
+/// LMDB pages to check. First pages of values are numerous, and are only used when a value is erased.
 enum class LmdbPages : std::uint8_t { of_trees, of_values_too };
 
 /// Checks the two meta pages with which LMDB opens a file. Throws InputError.

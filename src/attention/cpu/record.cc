@@ -22,7 +22,7 @@ struct Stripe {
   float* out;  ///< for key `begin`
 };
 
-/// Number of first tokens of the block that see `key` under a band of `width`; from some key on all do.
+/// Number of first tokens of the block that are within `width` of `key`; later tokens are too far from it.
 int tokens_within(const Block& b, int key, int width) { return std::clamp(key + width - b.first_key + 1, 0, b.tokens); }
 
 void record_stripe(const Block& b, const ColumnRequest& request, const Stripe& s, const float* weight) {
