@@ -7,7 +7,7 @@
 
 namespace winnow::test {
 
-/// What a command line would have said; an empty budget is none.
+/// The options that a command line with these values gives; an empty budget means none.
 inline CacheOptions options_of(const std::string& spec, const std::string& budget = "",
                                const std::string& kv_type = "f16") {
   CacheOptions out;

@@ -10,7 +10,7 @@ namespace winnow::test {
 
 namespace {
 
-/// The value of a key of `from`, under another name.
+/// Copies the value of a key of `from` under another name.
 void copy_value(const gguf_context* from, std::int64_t id, const std::string& name, gguf_context* to) {
   switch (gguf_get_kv_type(from, id)) {
     case GGUF_TYPE_UINT32:
@@ -38,7 +38,7 @@ void rename_architecture(const gguf_context* from, const std::string& arch, gguf
   gguf_set_val_str(to, key.c_str(), arch.c_str());
 }
 
-/// The first piece that is in the name counts, so that two can change places.
+/// Replaces only the first piece found in the name, so that two pieces can be swapped.
 std::string renamed(std::string name, const GgufChanges& changes) {
   for (const auto& [piece, other] : changes.names) {
     const auto at = name.find(piece);
@@ -47,7 +47,7 @@ std::string renamed(std::string name, const GgufChanges& changes) {
   return name;
 }
 
-/// The first values of a vector stay.
+/// Cuts a vector to its first values.
 void shorten(ggml_tensor* tensor, const GgufChanges& changes) {
   for (const auto& [piece, length] : changes.lengths) {
     if (std::string(tensor->name).find(piece) == std::string::npos) continue;
@@ -66,7 +66,7 @@ void copy_gguf(const std::string& from, const std::string& to, const GgufChanges
   const gguf_context_ptr copy(gguf_init_empty());
   gguf_set_kv(copy.get(), old.get());
   if (!changes.arch.empty()) rename_architecture(old.get(), changes.arch, copy.get());
-  std::vector<ggml_tensor*> tensors;  // all of them before any has another's name
+  std::vector<ggml_tensor*> tensors;  // collected before any is renamed to another's name
   for (std::int64_t i = 0; i < gguf_get_n_tensors(old.get()); ++i)
     tensors.push_back(ggml_get_tensor(data, gguf_get_tensor_name(old.get(), i)));
   for (ggml_tensor* const tensor : tensors) {

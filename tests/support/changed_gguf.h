@@ -10,18 +10,18 @@
 
 namespace winnow::test {
 
-/// How a copy of a GGUF file differs from it. What is left empty stays.
+/// Changes to make in a copy of a GGUF file. An empty member changes nothing.
 struct GgufChanges {
-  std::string arch = {};  ///< another architecture, in the names of its keys too
-  /// Pieces of tensors' names, such as "attn_norm", and what stands in their place.
+  std::string arch = {};  ///< another architecture, also as the prefix of its keys
+  /// Pieces of tensors' names, such as "attn_norm", and their replacements.
   std::vector<std::pair<std::string, std::string>> names = {};
-  /// Pieces of the names of vectors, and how many of their values stay.
+  /// Pieces of the names of vectors, and the number of values to keep.
   std::vector<std::pair<std::string, std::int64_t>> lengths = {};
-  /// Called for every f32 tensor with the name that it has in the file that is copied.
+  /// Called for every f32 tensor, with its name in the original file.
   std::function<void(const std::string& tensor, std::span<float> values)> edit = {};
 };
 
-/// Throws std::runtime_error where a file cannot be read or written, or an architecture's key is an array.
+/// Throws std::runtime_error if a file cannot be read or written, or if a key of the architecture is an array.
 void copy_gguf(const std::string& from, const std::string& to, const GgufChanges& changes);
 
 }  // namespace winnow::test

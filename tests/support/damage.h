@@ -16,7 +16,7 @@ inline std::string bytes_of_file(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-/// A place in a file, and what its byte is changed by.
+/// An offset in a file, and the mask that its byte is XORed with.
 struct Flip {
   std::size_t at;
   unsigned char by;
@@ -30,8 +30,8 @@ class StoreToDamage {
   const std::string& folder() const { return folder_; }
   const std::string& whole() const { return whole_; }
 
-  /// Places in all pages that are part of a tree or say what the pages after them are: their first 64 bytes, and one
-  /// in `stride` of the others.
+  /// Offsets in all pages that belong to a tree or describe the pages after them: their first 64 bytes, and one in
+  /// `stride` of the others.
   std::vector<std::size_t> places(std::size_t stride) const {
     std::vector<std::size_t> out;
     for (std::size_t page = 0; page * kPage < whole_.size(); page += run_at(page)) {
@@ -40,7 +40,7 @@ class StoreToDamage {
     }
     return out;
   }
-  /// Each of these changed in one bit and in all.
+  /// For each of these offsets, one bit flipped and all bits flipped.
   std::vector<Flip> flips(std::size_t stride) const {
     std::vector<Flip> out;
     for (const auto at : places(stride)) {
@@ -50,7 +50,7 @@ class StoreToDamage {
     return out;
   }
 
-  /// Writes the store anew, with these bytes changed.
+  /// Writes the store's file again, with these bytes changed.
   void damage(const std::vector<Flip>& flips) const {
     std::string bytes = whole_;
     for (const auto& flip : flips) bytes[flip.at] = static_cast<char>(bytes[flip.at] ^ flip.by);

@@ -14,7 +14,7 @@
 
 namespace winnow::test {
 
-/// Text that a child process leaves to its parent, whatever becomes of it.
+/// Text shared with a child process, which the parent can read even if the child crashes.
 class SharedText {
  public:
   SharedText() : at_(mmap(nullptr, kSize, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0)) {
@@ -35,8 +35,8 @@ class SharedText {
   void* at_;
 };
 
-/// What goes wrong in `work`, which runs in a process of its own: what it returns, what it throws, or the signal that
-/// ends it, with what it was last `doing`. Empty: nothing.
+/// Runs `work` in a child process and returns its failure: its result, its exception's message, or the signal that
+/// killed it together with the last text in `doing`. Empty if nothing failed.
 inline std::string failure_in_child(const std::function<std::string(SharedText& doing)>& work) {
   SharedText doing;
   SharedText failure;

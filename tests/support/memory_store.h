@@ -72,7 +72,7 @@ class MemoryStore : public store::ByteStore {
   }
   void change(const std::function<void(store::Change&)>& make) override {
     const std::unique_lock lock(mutex_);
-    MemoryContent changed = content_;  // values are shared
+    MemoryContent changed = content_;  // copies pointers, not values
     MemoryChange step(changed);
     make(step);
     content_ = std::move(changed);

@@ -8,9 +8,9 @@
 
 namespace winnow::test {
 
-/// A parameter of tests that go over several models.
+/// Parameter of tests that run on several models.
 struct NamedModel {
-  std::string name;  ///< letters, digits and _, as tests are named
+  std::string name;  ///< letters, digits and _, as in test names
   TinyModel model;
 };
 

@@ -8,7 +8,7 @@
 
 namespace winnow::test {
 
-/// Any tokens but the first three, which stand for the unknown and the ends of texts.
+/// Random tokens other than the first three: <unk>, <s> and </s>.
 inline std::vector<Token> random_tokens(int n, int vocabulary, unsigned seed = 1) {
   std::mt19937 random(seed);
   std::uniform_int_distribution<Token> any(3, vocabulary - 1);

@@ -8,7 +8,7 @@
 
 namespace winnow::test {
 
-/// What the error of a kind says that a call throws; empty where it throws none.
+/// The message of the exception of type `Kind` that a call throws; empty if it throws none.
 template <typename Kind>
 std::string message_of(const std::function<void()>& call) {
   try {

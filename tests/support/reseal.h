@@ -10,8 +10,8 @@
 
 namespace winnow::test {
 
-/// Makes the checksums of a file of sections (docs/file-formats.md) hold again after its bytes were changed, so that
-/// what is after them is tested.
+/// Recomputes the checksums of a file of sections (docs/file-formats.md) after its bytes were changed, so that a test
+/// reaches the checks behind the checksums.
 inline void reseal(std::span<std::byte> file) {
   constexpr std::size_t kHeader = 32;
   constexpr std::size_t kWord = sizeof(std::uint64_t);

@@ -19,7 +19,7 @@
 
 namespace winnow::test {
 
-/// The facts of all methods that calibrators find in one passage of random numbers.
+/// The results of all methods' calibrators on one passage of random numbers.
 inline policy::LayerCalibration some_facts(const model::Hparams& hparams, int layer, std::mt19937& random) {
   constexpr int kTokens = 24;
   std::normal_distribution<float> normal;
@@ -64,7 +64,7 @@ inline engine::ModelIdentity identity_of(const Model& model) {
   return engine::identity_of(model.impl().weights->hparams(), model.hash());
 }
 
-/// Writes it for a model, and returns the path: so every method runs in a session.
+/// Writes some_calibration() for a model and returns the path. A session that loads it can run every method.
 inline std::string calibrated(const std::string& path, const Model& model) {
   ReplacingFile file(path);
   engine::write_calibration(file, some_calibration(model.impl().weights->hparams()), identity_of(model));

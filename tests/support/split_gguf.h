@@ -9,7 +9,7 @@
 
 namespace winnow::test {
 
-/// A model in parts, as llama.cpp's gguf-split writes them.
+/// How to split a model into parts, as llama.cpp's gguf-split does.
 struct Split {
   int parts = 3;
   bool keys_alone = false;  ///< the first part has no tensors
@@ -18,7 +18,7 @@ struct Split {
 };
 
 /// Writes the parts of a GGUF as PREFIX-00001-of-0000N.gguf and so on. Returns their paths. Throws std::runtime_error
-/// where a file cannot be read or written.
+/// if a file cannot be read or written.
 std::vector<std::string> split_gguf(const std::string& from, const std::string& prefix, const Split& how = {});
 
 }  // namespace winnow::test

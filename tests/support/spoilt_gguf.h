@@ -12,7 +12,7 @@
 
 namespace winnow::test {
 
-/// Some bytes of a tensor of a GGUF file are others while the object lives.
+/// Replaces some bytes of a tensor in a GGUF file, and restores them in the destructor.
 class SpoiltBytes {
  public:
   SpoiltBytes(const std::string& path, const std::string& tensor, std::size_t at, const std::vector<char>& bytes)
@@ -43,7 +43,7 @@ class SpoiltBytes {
   std::vector<char> old_;
 };
 
-/// The same for values of an f32 tensor.
+/// Does the same with values of an f32 tensor.
 class SpoiltValue : public SpoiltBytes {
  public:
   SpoiltValue(const std::string& path, const std::string& tensor, std::size_t index, float value)

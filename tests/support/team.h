@@ -8,7 +8,7 @@
 
 namespace winnow::test {
 
-/// Runs stage(worker) on a team of threads, as ggml's pool would.
+/// Runs stage(worker) on a team of threads, as ggml's thread pool does.
 template <class Stage>
 void on_team(int threads, const Stage& stage) {
   std::vector<std::thread> team;

@@ -8,7 +8,7 @@
 
 namespace winnow::test {
 
-/// A folder that goes when the object does.
+/// A temporary folder, removed by the destructor.
 class TempFolder {
  public:
   explicit TempFolder(const std::filesystem::path& above = std::filesystem::temp_directory_path()) {
@@ -25,14 +25,14 @@ class TempFolder {
   std::string path_;
 };
 
-/// Where files are in memory, if the machine has such a place: for tests that make a file last thousands of times.
+/// A folder whose files are in memory, if the machine has one: for tests that sync files thousands of times.
 inline std::filesystem::path memory_folder() {
   const std::filesystem::path shared = "/dev/shm";
   std::error_code none;
   return std::filesystem::is_directory(shared, none) ? shared : std::filesystem::temp_directory_path();
 }
 
-/// The real model, when the environment names one.
+/// The path of the real model, if the environment names one.
 inline std::optional<std::string> real_model() {
   const char* const path = std::getenv("WINNOW_TEST_MODEL");
   if (path == nullptr || *path == '\0') return std::nullopt;

@@ -15,7 +15,8 @@ constexpr Biases kOfEveryBlock = {.qkv = true, .attn_output = true, .ffn = true}
 constexpr Biases kOfQkv = {.qkv = true};
 constexpr Biases kNoOthers = {};
 
-// The values of keys are such that leaving one out changes the logits by much, as far from 1 as those of real models.
+// The values are about as far from 1 as those of real models, so that ignoring one of the keys changes the logits
+// clearly.
 std::vector<TinyKey> granite_scales() {
   return {
       {".embedding_scale", 12.0F}, {".residual_scale", 0.25F}, {".attention.scale", 0.0625F}, {".logit_scale", 8.0F}};

@@ -7,9 +7,9 @@
 #include <variant>
 #include <vector>
 
-/// What a GGUF of each architecture holds, as llama.cpp's loader asks for it: the names of tensors, which of them are
-/// there, and keys that other architectures do not have. What is computed with them is not said here: that is the
-/// business of the two programs that the tests compare.
+/// Contents of a GGUF file of each architecture, as llama.cpp's loader expects them: the names of tensors, which of
+/// them exist, and the keys that other architectures lack. How a network computes with them is left to the two programs
+/// that the tests compare.
 namespace winnow::test {
 
 enum class NormKind : std::uint8_t {
@@ -32,13 +32,13 @@ enum class FfnKind : std::uint8_t {
   plain,  ///< no gate
 };
 
-/// An expert that every token passes, beside those that it chooses.
+/// An expert that every token passes through, besides those that the router chooses.
 enum class SharedExpert : std::uint8_t {
   none,
   plain,
-  gated,         ///< ffn_gate_inp_shexp says how much it adds
-  counted,       ///< as wide as two of the others, by the key expert_shared_count
-  feed_forward,  ///< the usual feed-forward part; it and the experts have norms of their own
+  gated,         ///< ffn_gate_inp_shexp weights its output
+  counted,       ///< as wide as two of the others (key expert_shared_count)
+  feed_forward,  ///< the usual feed-forward part; it and the experts have separate norms
 };
 
 enum class OutputMatrix : std::uint8_t {
@@ -63,19 +63,19 @@ struct TinyKey {
   std::variant<bool, std::uint32_t, float, std::string, std::vector<bool>> value;
 };
 
-/// One architecture, as it differs from llama.
+/// One architecture, by its differences from llama.
 struct TinyArchitecture {
   std::string_view name;
   NormKind norm = NormKind::rms;
-  /// Tensors that norm what attention and the feed-forward read (pre) and give (post). Empty: there is none.
+  /// Norms of the inputs (pre) and outputs (post) of attention and of the feed-forward part. Empty: there is none.
   std::string_view pre_attention = "attn_norm";
   std::string_view post_attention = "";
   std::string_view pre_ffn = "ffn_norm";
   std::string_view post_ffn = "";
   QkNorm qk_norm = QkNorm::none;
-  int qk_norm_from_layers = 0;    ///< only models of so many layers have them
+  int qk_norm_from_layers = 0;    ///< only models with at least this many layers have them
   bool qk_norm_optional = false;  ///< not all files have them
-  bool fused_qkv = false;         ///< files have attn_qkv, although attn_q, attn_k and attn_v would do
+  bool fused_qkv = false;         ///< files have attn_qkv, although separate tensors load too
   FfnKind ffn = FfnKind::gated;
   int experts = 0;              ///< in place of the feed-forward part, unless a model says how many
   bool expert_width = false;    ///< the key expert_feed_forward_length is read
@@ -85,31 +85,31 @@ struct TinyArchitecture {
   int leading_dense = 0;        ///< layers without experts, by the key leading_dense_block_count
   SharedExpert shared = SharedExpert::none;
   bool fused_shared = false;               ///< its ffn_up_shexp holds the gate before itself
-  Biases biases = {};                      ///< that files have
-  Biases optional_biases = {.qkv = true};  ///< others that are taken where they are
+  Biases biases = {};                      ///< biases in every file
+  Biases optional_biases = {.qkv = true};  ///< biases that are used if a file has them
   OutputMatrix output = OutputMatrix::optional;
   bool heads_fill_width = false;  ///< the heads' dimensions must add up to n_embd
   bool own_kv_heads = false;      ///< every query head must have its own KV head
   bool sinks = false;             ///< attn_sinks, of each query head
-  /// Heads of layers with windows have half as many dimensions, by keys of their own, and share no KV heads.
+  /// In layers with windows, heads have half as many dimensions (given by separate keys) and share no KV heads.
   bool own_window_heads = false;
-  bool rope_of_globals = false;           ///< rope_freqs, for layers without windows, of which it lets a quarter turn
-  bool keys_as_values = false;            ///< layers without windows need no attn_v
+  bool rope_of_globals = false;           ///< rope_freqs for layers without windows: a quarter of the pairs turn
+  bool keys_as_values = false;            ///< layers without windows use keys as values if attn_v is missing
   bool layer_embeddings = false;          ///< the key embedding_length_per_layer_input
   bool layer_scales = false;              ///< layer_output_scale
-  bool unscaled_attention = false;        ///< of normed heads
+  bool unscaled_attention = false;        ///< the heads are normalized instead
   bool half_rotated = false;              ///< RoPE rotates half of a head; llama's rotates all of it
-  int layers = 2;                         ///< the fewest that show all that it does
-  double warmest = 1;                     ///< what queries of the tests' texts are multiplied by at the most
+  int layers = 2;                         ///< the fewest that use all features
+  double warmest = 1;                     ///< largest factor on queries in the tests' texts
   bool gelu = false;                      ///< the activation, which ggml reads from a table
-  std::vector<TinyKey> keys = {};         ///< flags are those of some layers, which are repeated
-  std::vector<TinyKey> unused_keys = {};  ///< that libllama asks for, and that change nothing
+  std::vector<TinyKey> keys = {};         ///< flags of layers are repeated for all layers
+  std::vector<TinyKey> unused_keys = {};  ///< required by libllama, without effect
 };
 
-/// Every architecture that tiny files can be of.
+/// Every architecture of tiny files.
 const std::vector<TinyArchitecture>& tiny_architectures();
 
-/// The one of this name, or llama's for an unknown name, so that files of unknown architectures can be written too.
+/// The architecture of this name; llama's for an unknown name, so that files of unknown architectures can be written.
 const TinyArchitecture& tiny_architecture(std::string_view name);
 
 }  // namespace winnow::test

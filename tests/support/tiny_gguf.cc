@@ -17,18 +17,18 @@ namespace winnow::test {
 
 namespace {
 
-constexpr int kSharedCount = 2;  // experts that one is as wide as
+constexpr int kSharedCount = 2;  // width of the shared expert, in experts
 
-/// Bytes that the tensors take at most.
+/// Upper bound on the bytes of all tensors.
 std::size_t bytes_of(const TinyModel& m) {
-  constexpr std::size_t kBesides = std::size_t{256} << 20U;  // vectors, and what ggml keeps of each tensor
+  constexpr std::size_t kBesides = std::size_t{256} << 20U;  // vectors, and ggml's own data of each tensor
   const auto attention = std::size_t{2} * (m.n_head + m.n_head_kv) * m.head_dim;
   const auto ffn = std::size_t{3} * std::max(m.n_ff, m.expert_width() * m.experts() + m.shared_width());
   const auto rows = std::size_t{2} * m.n_vocab + m.n_layer * (attention + ffn);
   return kBesides + rows * m.n_embd * ggml_type_size(m.type) / ggml_blck_size(m.type);
 }
 
-/// A row's flags of layers, repeated or cut to as many as there are.
+/// The flags of layers, repeated or cut to the number of layers.
 std::vector<bool> repeated(const std::vector<bool>& flags, int layers) {
   std::vector<bool> out;
   for (std::size_t i = 0; i < static_cast<std::size_t>(layers); ++i) out.push_back(flags[i % flags.size()]);
@@ -59,7 +59,7 @@ class Writer {
     gguf_set_val_str(gguf_.get(), (m_.arch + key).c_str(), value.c_str());
   }
 
-  /// One number, or an array where layers are given one by one.
+  /// Writes one number, or an array if the model lists its layers.
   void numbers(const std::string& key, int TinyLayer::*of) {
     if (m_.layers.empty()) return number(key, m_.layer(0).*of);
     each(key, of);
@@ -140,7 +140,7 @@ class Writer {
     return key;
   }
 
-  /// Takes the place of one of the same name.
+  /// Replaces a key of the same name.
   void set(const TinyKey& key) {
     const std::string name = m_.arch + key.name;
     if (const auto* flag = std::get_if<bool>(&key.value)) gguf_set_val_bool(gguf_.get(), name.c_str(), *flag);

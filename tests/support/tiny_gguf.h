@@ -30,12 +30,12 @@ struct TinyScaling {
 };
 
 enum class QkvTensors : std::uint8_t {
-  as_usual,  ///< what files of the architecture have
+  as_usual,  ///< as in real files of the architecture
   separate,  ///< attn_q, attn_k, attn_v
-  fused,     ///< attn_qkv, of the same weights
+  fused,     ///< attn_qkv, with the same weights
 };
 
-/// A small random network of any supported architecture, the same for the same seed.
+/// A small random network of any supported architecture; the same seed gives the same network.
 struct TinyModel {
   std::string arch = "llama";
   std::string name = "tiny";
@@ -44,28 +44,28 @@ struct TinyModel {
   int n_head = 4;
   int n_head_kv = 2;
   int head_dim = 64;
-  int n_rot = 0;  ///< dimensions of a head that RoPE rotates; 0: as many as in models of the architecture
+  int n_rot = 0;  ///< dimensions of a head that RoPE rotates; 0: as in real models of the architecture
   int n_ff = 128;
   int n_vocab = 288;  ///< at least 259: <unk> <s> </s> and 256 bytes; the others are words
-  int n_expert = 0;   ///< 0: as many as in models of the architecture
+  int n_expert = 0;   ///< 0: as in real models of the architecture
   int n_expert_used = 2;
-  int n_ff_expert = 96;          ///< where the architecture has a key for it, else n_ff
-  int n_ff_shared = 160;         ///< where the architecture has such an expert; 0: the model has none
-  float router_scale = 4;        ///< of its weights, so that logits are far from each other
-  bool gate_up_experts = false;  ///< both in one tensor, of the same weights
+  int n_ff_expert = 96;          ///< if the architecture has a key for it, else n_ff
+  int n_ff_shared = 160;         ///< if the architecture has a shared expert; 0: the model has none
+  float router_scale = 4;        ///< of its weights, so that its logits lie far apart
+  bool gate_up_experts = false;  ///< both in one tensor, with the same weights
   int ctx_train = 256;
   ggml_type type = GGML_TYPE_F32;  ///< of the matrices
-  bool tied = true;                ///< where the architecture allows it
+  bool tied = true;                ///< if the architecture allows it
   QkvTensors qkv = QkvTensors::as_usual;
-  bool optional_norms = true;    ///< of queries and keys, where not all files have them
+  bool optional_norms = true;    ///< of queries and keys, if not all files have them
   bool optional_biases = false;  ///< all that the architecture may have
   bool rope_factors = false;     ///< a rope_freqs tensor, as Llama 3.1 has
-  int shared_kv = 0;             ///< last layers that read others' keys and values
+  int shared_kv = 0;             ///< number of last layers that read keys and values of earlier ones
   int layer_embedding = 0;       ///< length of layers' own embeddings of tokens; 0: they have none
-  bool all_values = false;       ///< attn_v in layers that would do without
+  bool all_values = false;       ///< write attn_v even in layers that can do without it
   bool longrope = false;         ///< rope_factors_long and rope_factors_short, as Phi-3 has
   TinyScaling scaling = {};
-  std::vector<TinyKey> keys = {};  ///< besides the architecture's, or values in their place
+  std::vector<TinyKey> keys = {};  ///< added to the architecture's keys, or replacing their values
   std::uint32_t seed = 1;
   std::string chat_template;           ///< a text, or the name of one that libllama knows; empty: none
   std::string tool_use_template = {};  ///< for requests with tools; empty: none
@@ -81,21 +81,21 @@ struct TinyModel {
   /// Whether a layer has a matrix of keys, and one of values.
   bool has_keys(int layer) const;
   bool has_values(int layer) const;
-  /// Whether flags of layers, here or of the architecture, give it a window.
+  /// Whether a layer has a window, by the model's or the architecture's flags of layers.
   bool has_window(int layer) const;
   TinyLayer layer(int i) const;
 };
 
-/// One that libllama loads and that shows all that the architecture does.
+/// A model that libllama loads and that uses all features of the architecture.
 TinyModel tiny_of(const std::string& arch);
 
-/// One with these heads, and the width that its architecture asks for.
+/// A model with these heads, and with the width that its architecture requires.
 TinyModel tiny_of_heads(const std::string& arch, int heads, int kv_heads, int head_dim);
 
-/// A network whose layers differ in query heads, KV heads, head size, rotated dimensions, RoPE base and width.
+/// A model whose layers differ in query heads, KV heads, head size, rotated dimensions, RoPE base and width.
 TinyModel tiny_of_different_layers();
 
-/// A gemma3 with these layers: true has a window.
+/// A gemma3 model with these layers; true: the layer has a window.
 TinyModel tiny_with_windows(std::uint32_t window, const std::vector<bool>& layers);
 
 /// Writes a GGUF with a byte-level SentencePiece vocabulary (259 tokens, and words up to n_vocab).

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tiny files against libllama: it reads those of every architecture, and everything in them changes what it computes.
+// Checks tiny files with libllama: it loads those of every architecture, and everything in them changes its logits.
 #include "support/tiny_gguf.h"
 
 #include <gtest/gtest.h>
@@ -36,7 +36,7 @@ std::vector<float> logits_of(const TinyModel& model, int context = kContext) {
   return logits_of(folder / "tiny.gguf", context);
 }
 
-/// In the L2 norm, relative to the second.
+/// The difference in the L2 norm, relative to the second.
 double difference(const std::vector<float>& one, const std::vector<float>& other) {
   double squares = 0;
   double norm = 0;
@@ -47,7 +47,7 @@ double difference(const std::vector<float>& one, const std::vector<float>& other
   return std::sqrt(squares / norm);
 }
 
-/// Far more than rounding.
+/// Far above rounding.
 constexpr double kDiffers = 1e-3;
 
 std::vector<NamedModel> all_cases() {
@@ -98,7 +98,7 @@ class TinyFile : public testing::TestWithParam<NamedModel> {
  protected:
   TinyFile() { write_tiny_gguf(GetParam().model, path_); }
 
-  /// Those of the first and the last block stand for all blocks.
+  /// All tensors outside blocks, and those of the first and the last block.
   std::vector<std::string> tensors() const {
     const std::string last = std::to_string(GetParam().model.n_layer - 1);
     const gguf_context_ptr gguf(gguf_init_from_file(path_.c_str(), {true, nullptr}));
@@ -121,7 +121,7 @@ class TinyFile : public testing::TestWithParam<NamedModel> {
     return out;
   }
 
-  /// The values of an f32 tensor, the last one first; one alone with the other sign.
+  /// The values of an f32 tensor in reverse order; a single value is negated.
   std::vector<char> reversed(const std::string& tensor) const {
     const auto bytes = bytes_of(tensor);
     std::vector<char> out;
@@ -153,7 +153,7 @@ TEST_P(TinyFile, is_read_by_libllama_and_every_tensor_of_it_matters) {
 INSTANTIATE_TEST_SUITE_P(all, TinyFile, testing::ValuesIn(all_cases()),
                          [](const auto& test) { return test.param.name; });
 
-/// Half or twice as much, the contrary, or another way of scaling RoPE.
+/// Another value: half or twice a number, a negated flag, or another kind of RoPE scaling.
 decltype(TinyKey::value) another(const decltype(TinyKey::value)& value) {
   if (const auto* whole = std::get_if<std::uint32_t>(&value)) return *whole / 2;
   if (const auto* flag = std::get_if<bool>(&value)) return !*flag;
@@ -219,7 +219,7 @@ TEST(TinyRope, schemes_differ_from_each_other) {
 
 TEST(TinyRope, without_a_scaling_has_no_factor) { EXPECT_EQ(logits_of(scaled({"none", 4})), logits_of(scaled({}))); }
 
-/// libllama chooses by what its context is made for. Phi-3's files name no scaling, Llama's and Granite's do.
+/// libllama chooses the factors by the size of its context. Phi-3's files name no scaling, Llama's and Granite's do.
 TEST(TinyRope, has_factors_for_long_contexts_and_for_short_ones) {
   for (const char* arch : {"phi3", "llama", "granite"}) {
     TinyModel model = tiny_of(arch);

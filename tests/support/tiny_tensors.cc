@@ -13,10 +13,10 @@ namespace {
 
 constexpr float kLeastNorm = 0.5F;
 constexpr float kMostNorm = 1.5F;
-constexpr float kLeastSink = 0;  // logits' largest are around 10, with Granite's scale around 3
+constexpr float kLeastSink = 0;  // the largest logits are around 10, with Granite's scale around 3
 constexpr float kMostSink = 8;
 
-/// Draws the values in the order of the tensors: whoever adds one puts it where earlier files do not have it.
+/// Draws values in the order of the tensors. Add a new tensor where it does not change those of existing files.
 class Tensors {
  public:
   Tensors(const TinyModel& model, gguf_context* gguf, ggml_context* context)
@@ -58,7 +58,7 @@ class Tensors {
     norm(block + "post_norm");
   }
 
-  /// The others are divided by so much that they stand still.
+  /// The factor of the other pairs is so large that they hardly rotate.
   void rope_of_globals(int pairs) {
     std::vector<float> factors(static_cast<std::size_t>(pairs), 1e30F);
     std::fill_n(factors.begin(), pairs / 4, 1.0F);
@@ -70,7 +70,7 @@ class Tensors {
     const int kv = layer.n_head_kv * layer.head_dim;
     const bool fused = m_.qkv == QkvTensors::fused || (m_.qkv == QkvTensors::as_usual && arch_.fused_qkv);
     norm_if_any(block, arch_.pre_attention);
-    // The scale of 2 gives logits of some size, so that attention is not flat.
+    // With a scale of 2 the logits are large enough that attention is not flat.
     if (fused) {
       matrix(block + "attn_qkv.weight", m_.n_embd, {{q, 2}, {kv, 2}, {kv, 1}});
     } else {
@@ -149,7 +149,7 @@ class Tensors {
     matrix(block + "ffn_down_shexp.weight", shared, {{m_.n_embd, 1}});
   }
 
-  /// Those of gates and ups reach beyond the 7 at which they are cut.
+  /// The biases of gate and up reach beyond 7, where their outputs are clamped.
   void expert_biases(const std::string& block, int ff) {
     constexpr float kMostBias = 10;
     bias(block + "ffn_gate_inp.bias", m_.experts());
@@ -177,7 +177,7 @@ class Tensors {
     if (arch_.qk_norm == QkNorm::of_each_head) vector(name, {dim, heads}, kLeastNorm, kMostNorm);
   }
 
-  /// An f32 tensor of this shape that is no matrix of weights.
+  /// Adds an f32 tensor of this shape that is not a matrix of weights.
   void vector(const std::string& name, const std::vector<std::int64_t>& shape, float least, float most) {
     ggml_tensor* const tensor = ggml_new_tensor(context_, GGML_TYPE_F32, static_cast<int>(shape.size()), shape.data());
     std::uniform_real_distribution<float> values(least, most);
@@ -185,14 +185,14 @@ class Tensors {
     add(tensor, name);
   }
 
-  /// Outputs of a matrix whose weights have standard deviation scale / sqrt(in), so that with a scale of 1 products
-  /// keep the size of their input.
+  /// Rows of a matrix. Weights have the standard deviation scale / sqrt(in), so that with scale 1 products keep the
+  /// size of their input.
   struct Outputs {
     int count;
     float scale;
   };
 
-  /// The parts follow each other, and have the values that matrices of their own would have.
+  /// Writes the parts one after the other, with the values that separate matrices would have.
   void matrix(const std::string& name, int in, const std::vector<Outputs>& parts) {
     std::vector<float> all;
     for (const auto& part : parts) append(all, in, part);
@@ -205,7 +205,7 @@ class Tensors {
     add(filled(ggml_new_tensor_3d(context_, m_.type, in, out, m_.experts()), all), name);
   }
 
-  /// The values that tensors of their own would have, one expert after the other.
+  /// Writes both in one tensor, one expert after the other, with the values that separate tensors would have.
   void gate_and_up(const std::string& name, int in, int out) {
     std::vector<float> gate;
     std::vector<float> up;
