@@ -19,7 +19,7 @@ const std::vector<QueryRowSet> kRows = {
     {Kind::listed, 0, {}},
 };
 
-/// Whether row i, by the words of attention.h, is observed at key j.
+/// Whether row i is observed at key j, as attention.h defines it.
 bool observed(const QueryRowSet& rows, int i, int j, int n) {
   switch (rows.kind) {
     case Kind::last:
@@ -34,7 +34,7 @@ bool observed(const QueryRowSet& rows, int i, int j, int n) {
   return false;
 }
 
-/// Column statistics of one head in double precision, and how far f32 may be from them.
+/// Column statistics of one head in double precision, with error bounds for f32.
 struct Columns {
   std::vector<double> value;
   std::vector<double> error;
@@ -62,7 +62,7 @@ Columns expected(const ColumnRequest& what, const std::vector<reference::Result>
   return c;
 }
 
-/// Everything that can be asked of one prompt, from one pass.
+/// All kinds of column statistics of one prompt, from one pass.
 std::vector<ColumnStatistics> all_columns(const Prompt& prompt) {
   std::vector<ColumnStatistics> out;
   for (const auto& rows : kRows) {
@@ -136,9 +136,9 @@ TEST(ColumnStatistics, with_soft_caps_and_sinks_it_is_of_what_attention_is) {
   }
 }
 
-/// The softmax of power times the logits: relative to p = softmax(logits), whose error the reference bounds, p^power
-/// errs by power times as much and by a logarithm (4 units in the last place of it, Highway's bound), two products, and
-/// an exponential (1): u (12 |power ln p| + 8).
+/// The softmax of power times the logits. Relative to p = softmax(logits), whose error the reference bounds, the error
+/// of p^power is power times as large; a logarithm (4 units in its last place, Highway's bound), two products and an
+/// exponential (1 unit) add u (12 |power ln p| + 8).
 Columns expected_powers(const std::vector<float>& power, const std::vector<reference::Result>& matrix) {
   const std::size_t n = matrix.size();
   const std::size_t keys = matrix.back().weight.size();
@@ -225,14 +225,15 @@ TEST(ColumnStatistics, softmax_of_multiplied_logits_has_the_sink_multiplied_too)
   }
 }
 
-/// A prompt that comes after others: probabilities are those of all that a row sees, recorded are the prompt's keys.
+/// A prompt that follows other tokens: probabilities are over everything that a row sees, but only the prompt's own
+/// keys are recorded.
 TEST(ColumnStatistics, after_other_tokens_is_of_the_prompt_s_own_keys) {
   Prompt prompt(shape_of(2, 3, 64), 300, ElementType::f16);
   const auto sinks = set_caps({0, 3}, prompt.shape);
   on_every_kernel([&](ComputeType compute_type) {
     prompt.compute_type = compute_type;
     Later later(prompt, 140, {140, 70});
-    Prompt own(prompt.shape, later.n(), ElementType::f16);  // for what is observed
+    Prompt own(prompt.shape, later.n(), ElementType::f16);  // for observed() alone
     auto columns = all_columns(own);
     ColumnRequest powers{{Kind::last, 40, {}}, Reduction::sum, std::vector<float>(40, 1.7F)};
     columns.emplace_back(powers, prompt.shape.query_heads, later.n());
@@ -314,7 +315,7 @@ TEST(ColumnStatistics, needs_no_room_for_keys_that_are_not_recorded) {
   }
 }
 
-/// Powers of two change no rounding: the maximum is that of the rows one by one, each times its own.
+/// Powers of two change no rounding, so the maximum equals that of single rows, each multiplied by its scale.
 TEST(ColumnStatistics, rows_count_by_their_scales) {
   Prompt prompt(shape_of(1, 3, 64), 150, ElementType::f16);
   const std::vector<std::int32_t> rows = {3, 40, 64, 100, 149};
@@ -355,7 +356,7 @@ TEST(ColumnStatistics, leaves_the_output_right) {
 }
 
 TEST(ColumnStatistics, sums_over_all_rows_add_up_to_the_number_of_rows) {
-  // 4,097 tokens: the retained probabilities of a block reach over many tiles, and blocks become narrower than usual.
+  // With 4,097 tokens, the retained probabilities of a block extend over many tiles, and blocks become narrower.
   Prompt prompt(shape_of(1, 3, 64), 4097, ElementType::bf16);
   on_every_kernel([&](ComputeType compute_type) {
     prompt.compute_type = compute_type;
@@ -366,9 +367,8 @@ TEST(ColumnStatistics, sums_over_all_rows_add_up_to_the_number_of_rows) {
     for (int h = 0; h < 3; ++h) {
       const auto sums = columns[0].head(h);
       const double total = std::accumulate(sums.begin(), sums.end(), 0.0);
-      // A row's weights add up to 1 within its roundings: n additions, n exponentials, a division; the logits' errors
-      // cancel.
-      const double own = compute_type == ComputeType::bf16 ? reference::kRoundoffBf16 : 0;  // of each weight alone
+      // A row's weights add up to 1 but for n additions, n exponentials and a division; the logits' errors cancel.
+      const double own = compute_type == ComputeType::bf16 ? reference::kRoundoffBf16 : 0;  // rounding of each weight
       EXPECT_NEAR(total, 512, 512 * (own + 2 * reference::roundings(3.0 * prompt.n)));
     }
   });
@@ -383,7 +383,7 @@ TEST(ColumnStatistics, maxima_lie_between_the_mean_and_one) {
     o.emplace_back(ColumnRequest{{Kind::all, 0, {}}, Reduction::max}, 6, prompt.n);
     prompt.prefill(0, 100, 1, pointers(o));
     for (int h = 0; h < 6; ++h) {
-      EXPECT_EQ(o[1].head(h)[0], 1.0F);  // the first row sees the first key alone
+      EXPECT_EQ(o[1].head(h)[0], 1.0F);  // the first row sees only the first key
       for (int j = 0; j < prompt.n; ++j) {
         const float rows = static_cast<float>(prompt.n - j);
         // Both come from the same f32 probabilities: only the sum's own roundings can lift the mean above the maximum.

@@ -33,7 +33,7 @@ struct Lane {
   cache::LaneRun run;
 };
 
-/// One step: any reads, the output [rows][H_q][d].
+/// One step with any reads; returns the output [rows][H_q][d].
 std::vector<float> decode(const Shape& shape, const Rope& rope, std::span<const DecodeRead> reads,
                           const std::vector<float>& q, int rows, int threads) {
   MemoryAccount account;
@@ -45,7 +45,7 @@ std::vector<float> decode(const Shape& shape, const Rope& rope, std::span<const 
   return out;
 }
 
-/// Rows of a run's entries: the rows themselves, or those of the merged entries' centres times the scales.
+/// Rows of a run's entries: the rows themselves, or the centres' rows of merged entries times their scales.
 std::vector<float> of_entries(const cache::LaneRun& run, const std::vector<float>& rows, const float* scales) {
   if (run.centres == nullptr) return rows;
   const std::size_t d = z(run.keys.dim);
@@ -57,13 +57,13 @@ std::vector<float> of_entries(const cache::LaneRun& run, const std::vector<float
   return out;
 }
 
-/// Keys, as the query of position 0 sees them, and values.
+/// Keys as a query at position 0 sees them, and values.
 struct Entries {
   std::vector<float> keys;
   std::vector<float> values;
 };
 
-/// All that queries of `row` read from one KV head, from all of its runs.
+/// All entries that queries of `row` read from one KV head, over all runs.
 Entries entries_of(const Shape& shape, const Rope& rope, std::span<const DecodeRead> reads, int row, int kv_head) {
   const std::size_t d = z(shape.head_dim);
   Entries out;
@@ -76,7 +76,7 @@ Entries entries_of(const Shape& shape, const Rope& rope, std::span<const DecodeR
       std::copy(there.begin(), there.end(), k.begin() + static_cast<std::ptrdiff_t>(i));
     }
     const auto v = of_entries(read.run, decoded(read.run.values, 0, read.run.values.count), nullptr);
-    // Turning the query forward is rotating the keys back: so all runs meet one query.
+    // Turning the query forward equals turning the keys back; that way one query serves all runs.
     if (read.run.query_shift != 0) {
       for (std::size_t i = 0; i < k.size(); i += d) {
         const bool adjacent = rope.pairing == Rope::Pairing::adjacent;
@@ -137,7 +137,7 @@ struct Case {
   }
 };
 
-/// Every dimension with every group and length; over them the 25 pairs of types take turns.
+/// Every dimension with every group size and length; the 25 pairs of types rotate through these cases.
 std::vector<Case> cases() {
   std::vector<Case> out;
   for (const int d : {64, 80, 96, 128, 256, 512}) {
@@ -163,8 +163,8 @@ TEST_P(DecodeShapes, agrees_with_double_precision) {
 
 INSTANTIATE_TEST_SUITE_P(all, DecodeShapes, testing::ValuesIn(cases()));
 
-/// Five sequences of different lengths over two KV heads: one reads nothing at all, one nothing of its second head, one
-/// has three runs.
+/// Five sequences of different lengths over two KV heads: one reads nothing, one nothing from its second head, one has
+/// three runs.
 struct Batch {
   Batch() {
     const auto add = [&](int row, int head, int n, ElementType type) {
@@ -280,8 +280,8 @@ TEST(Decode, rotated_queries_read_keys_of_another_frame) {
     const Lane second(64, 400, ElementType::q8_0, ElementType::f16, 3);
     std::vector<DecodeRead> reads = {{0, 0, first.run}, {0, 0, second.run}};
     reads[1].run.query_shift = -12345;
-    // The turn itself costs a sine, a cosine, two products and a sum on each side, 5 roundings more than the bound's d
-    // + 2 products and sums, and elements grow by at most sqrt(2) in it: twice the bound has room for both.
+    // Turning costs a sine, a cosine, two products and a sum on each side: 5 roundings more than the d + 2 of the
+    // bound. Elements grow by at most sqrt(2). Twice the bound covers both.
     check(shape, rope, reads, noise(3 * 64, 9), 1, 2);
   }
 }
@@ -305,8 +305,8 @@ TEST(Decode, keys_are_rotated_to_their_places) {
   }
 }
 
-/// Merged entries of 400 rows: some rows have none, one has more than fit into a stretch, some are more than a stretch
-/// apart.
+/// Merged entries of 400 rows: some rows have none, one has more than fit into a stretch, and some rows that have
+/// entries are more than a stretch apart.
 struct Followed {
   enum class Rows : std::uint8_t { as_they_are, rotated };
 
@@ -333,7 +333,8 @@ struct Followed {
     return rows;
   }
 
-  /// Rows and their merged entries as a lane gives them; where the rows are rotated too, attention reads both together.
+  /// Rows and their merged entries as a lane returns them; if the rows are rotated too, attention reads both in one
+  /// run.
   std::vector<DecodeRead> reads(const cache::LaneRun& rows, Rows are) const {
     std::vector<DecodeRead> out = {{0, 0, rows}, {0, 0, run(rows, 400)}};
     if (are == Rows::rotated) out[0].run.rotate_to = row_rotations.data();
@@ -418,7 +419,7 @@ void check_probabilities(const Shape& shape) {
 }
 
 TEST(Decode, probabilities_agree_with_double_precision) {
-  Shape shape = shape_of(1, 9, 80);  // more heads than pass over a stretch together
+  Shape shape = shape_of(1, 9, 80);  // more heads than one pass over a stretch serves
   check_probabilities(shape);
   for (const auto& caps : kCaps) {
     SCOPED_TRACE(testing::Message() << "cap " << caps.cap << ", sinks around " << caps.sink);

@@ -8,7 +8,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "attention/exp2_test.cc"
 #include <hwy/foreach_target.h>
-// After foreach_target.h, which defines the target that this pass compiles for.
+// Must follow foreach_target.h, which sets the target of this pass.
 #include <hwy/highway.h>
 
 #include "attention/cpu/exp2-inl.h"

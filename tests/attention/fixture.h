@@ -26,7 +26,7 @@ using test::on_team;
 
 inline std::size_t z(int n) { return static_cast<std::size_t>(n); }
 
-/// Calls `test` once for each instruction set that this machine has and the kernels were compiled for.
+/// Calls `test` once for each instruction set of this machine that the kernels were compiled for.
 inline void on_every_target(const std::function<void()>& test) {
   for (const std::int64_t target : hwy::SupportedAndGeneratedTargets()) {
     SCOPED_TRACE(hwy::TargetName(target));
@@ -37,7 +37,7 @@ inline void on_every_target(const std::function<void()>& test) {
   }
 }
 
-/// What prefill can multiply in on this machine.
+/// The types in which prefill can multiply on this machine.
 inline std::vector<ComputeType> all_products() {
   std::vector<ComputeType> out = {ComputeType::f32};
   if (supports(ComputeType::bf16)) out.push_back(ComputeType::bf16);
@@ -46,8 +46,8 @@ inline std::vector<ComputeType> all_products() {
 
 inline const char* name_of(ComputeType compute_type) { return compute_type == ComputeType::f32 ? "f32" : "bf16"; }
 
-/// Calls `test` for each of them on every instruction set. Of the bf16 kernel these are only the parts around the
-/// products.
+/// Calls `test` for each of these types on every instruction set. (In the bf16 kernel the instruction set applies only
+/// to the code around the products.)
 inline void on_every_kernel(const std::function<void(ComputeType)>& test) {
   for (const ComputeType compute_type : all_products()) {
     SCOPED_TRACE(name_of(compute_type));
@@ -55,7 +55,7 @@ inline void on_every_kernel(const std::function<void(ComputeType)>& test) {
   }
 }
 
-/// Normal numbers, which come again after a prime number of them: so no two rows of one matrix are alike.
+/// Normally distributed numbers that repeat with a prime period, so that no two rows of a matrix are equal.
 inline std::vector<float> noise(std::size_t n, unsigned seed) {
   static const std::vector<float> numbers = [] {
     std::mt19937 random(1);
@@ -77,18 +77,18 @@ inline Shape shape_of(int kv_heads, int group, int d) {
   return {kv_heads * group, kv_heads, d, 1.0F / std::sqrt(static_cast<float>(d))};
 }
 
-/// A soft cap, and sinks that are around a logit.
+/// A soft cap, and a logit near which the sinks of all heads are.
 struct Caps {
   float cap = 0;
   float sink = 0;
   bool operator==(const Caps&) const = default;
 };
 constexpr float kNoSinks = 12345;
-/// Logits of the tests have a standard deviation of 1: caps that bend them much, little and not at all, sinks that take
-/// some attention, nearly all and none.
+/// The tests' logits have a standard deviation of 1: the caps bend them much, little or not at all; the sinks take some
+/// attention, nearly all or none.
 constexpr Caps kCaps[] = {{1.5F, kNoSinks}, {50, kNoSinks}, {0, 3}, {0, 40}, {0, -150}, {1.5F, 3}};
 
-/// Sets them; returns the sinks, which the shape refers to.
+/// Sets the cap and the sinks; returns the sinks, which the shape refers to.
 inline std::vector<float> set_caps(const Caps& caps, Shape& shape) {
   shape.cap = caps.cap;
   std::vector<float> sinks;
@@ -98,7 +98,7 @@ inline std::vector<float> set_caps(const Caps& caps, Shape& shape) {
   return sinks;
 }
 
-/// What a query head makes of products with keys.
+/// How a query head turns products with keys into logits.
 inline reference::Logits logits_of(const Shape& shape, int head) {
   reference::Logits out{static_cast<double>(shape.scale), static_cast<double>(shape.cap)};
   if (!shape.sink_logits.empty()) out.sink = static_cast<double>(shape.sink_logits[z(head)]);
@@ -165,11 +165,10 @@ struct Prompt {
     return {factors_are_rounded ? 0 : reference::kRoundoffBf16, reference::kRoundoffBf16, reference::kExponentialBf16};
   }
 
-  /// Makes queries, keys, values and the scale such that rounding them to bf16 changes nothing. REQUIRES: a scratch of
-  /// bf16.
+  /// Rounds queries, keys, values and the scale to numbers that bf16 holds exactly. REQUIRES: a scratch of bf16.
   void round_factors() {
     for (float& x : q) x = std::bit_cast<float>(std::bit_cast<std::uint32_t>(x) & 0xffff0000U);
-    // Queries are multiplied by it and by log2(e): together a power of 2.
+    // Queries are multiplied by the scale and by log2(e); the product is made a power of 2.
     shape.scale = std::numbers::ln2_v<float> * std::exp2(std::round(std::log2(shape.scale)));
     factors_are_rounded = true;
   }
@@ -199,7 +198,7 @@ struct Prompt {
   bool factors_are_rounded = false;
 
  private:
-  /// All rows of a KV head as f32, from what fill() has stored.
+  /// All stored rows of a KV head as f32.
   struct DecodedRows {
     std::vector<float> keys;
     std::vector<float> values;
@@ -212,7 +211,8 @@ struct Prompt {
   mutable std::map<int, DecodedRows> decoded_;
 };
 
-/// The tokens of a prompt from `first` on as one of its own. Of what comes before, each KV head has the last entries.
+/// The tokens of a prompt from `first` on as a prompt of its own. Of the tokens before, each KV head keeps the last
+/// entries.
 struct Later {
   Later(Prompt& all, int first_token, std::vector<int> entries)
       : prompt(all),
@@ -236,7 +236,7 @@ struct Later {
 
   int n() const { return prompt.n - first; }
 
-  /// Values of a token of the whole prompt.
+  /// The result for a token of the whole prompt.
   reference::Result expected(int token, int head) const {
     const int kv = head / prompt.shape.group();
     const int begin = std::max(prompt.first_seen(token), first - kept[z(kv)]);

@@ -16,7 +16,7 @@ namespace {
 constexpr ElementType kScratchTypes[] = {ElementType::f16, ElementType::bf16, ElementType::f32};
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-/// Results of tokens [first, n), every head, against `out` [n - first][H_q][d].
+/// Reference results of tokens [first, n) and all heads, to compare with `out` [n - first][H_q][d].
 class Expected {
  public:
   Expected(const Prompt& prompt, int first) : prompt_(prompt), first_(first) {
@@ -52,7 +52,8 @@ struct Case {
   }
 };
 
-/// Every dimension with every group and length; the types take turns, so that each meets each of the others.
+/// Every dimension with every group size and length; the types rotate through these cases, so that each meets each
+/// other.
 std::vector<Case> cases() {
   std::vector<Case> out;
   for (const int d : {64, 80, 96, 128, 256, 512}) {
@@ -68,7 +69,7 @@ class PrefillShapes : public testing::TestWithParam<Case> {};
 TEST_P(PrefillShapes, agrees_with_double_precision) {
   const Case& c = GetParam();
   Prompt prompt(shape_of(c.n < 1000 ? 2 : 1, c.group, c.d), c.n, c.type);
-  const int first = std::max(0, c.n - (c.n < 1000 ? c.n : 3));  // of a long prompt the last tokens only
+  const int first = std::max(0, c.n - (c.n < 1000 ? c.n : 3));  // only the last tokens of a long prompt
   for (const ComputeType compute_type : all_products()) {
     SCOPED_TRACE(name_of(compute_type));
     prompt.compute_type = compute_type;
@@ -77,8 +78,7 @@ TEST_P(PrefillShapes, agrees_with_double_precision) {
   }
 }
 
-// Without the roundings of what goes in, those of the probabilities are all that is left, and the bound is narrow in
-// long prompts too.
+// If inputs are not rounded, only the probabilities are, and the bound is narrow even in long prompts.
 TEST_P(PrefillShapes, rounds_nothing_but_probabilities_when_factors_are_bf16) {
   if (!supports(ComputeType::bf16)) GTEST_SKIP() << "this machine has no kernel for bf16";
   const Case& c = GetParam();
@@ -110,11 +110,11 @@ TEST(Prefill, any_chunk_size_agrees_with_double_precision) {
   }
 }
 
-/// Every window sees nothing, some or all of what comes before, depending on the token.
+/// Depending on the token, each window covers none, some or all of the tokens before.
 TEST(Prefill, after_other_tokens_agrees_with_double_precision) {
   for (const int window : {0, 5, 100, 300}) {
     for (const std::vector<int>& kept : {std::vector{200, 200}, {1, 130}, {64, 0}}) {
-      if (window > 0 && kept[0] != kept[1]) continue;  // windows lose the same tokens in all heads
+      if (window > 0 && kept[0] != kept[1]) continue;  // with a window, all heads keep the same tokens
       SCOPED_TRACE(testing::Message() << "a window of " << window << ", " << kept[0] << " and " << kept[1] << " kept");
       Prompt prompt(shape_of(2, 3, 64), 350, ElementType::f16);
       prompt.shape.window = window;
@@ -153,7 +153,7 @@ TEST(Prefill, rows_beyond_the_chunk_are_not_seen) {
   Prompt prompt(shape_of(1, 3, 64), 130, ElementType::f32);
   Prompt poisoned(prompt.shape, 130, ElementType::f32);
   const std::size_t row = z(prompt.shape.query_heads * prompt.shape.head_dim);
-  // What follows the chunk must have no weight at all, not merely a small one.
+  // Tokens after the chunk must have a weight of exactly 0, not merely a small one.
   const std::vector<float> poison(z(prompt.shape.head_dim), 1e30F);
   for (int i = 70; i < 130; ++i) poisoned.scratch.store(i, poison.data(), poison.data());
   on_every_kernel([&](ComputeType compute_type) {
@@ -170,8 +170,8 @@ TEST(Prefill, rows_beyond_the_chunk_are_not_seen) {
 }
 
 TEST(Prefill, one_overwhelming_logit_takes_its_value) {
-  // q = 1e15 e_0 and k_j = 1e15 c_j e_0: logits differ by 1e28 and more, so all weight lies on the largest c of those
-  // seen. Bf16 tells the 200 c apart, and values are small whole numbers, which it has too.
+  // q = 1e15 e_0 and k_j = 1e15 c_j e_0: logits differ by at least 1e28, so all weight is on the largest visible c. The
+  // 200 values of c are distinct in bf16, and the values are small whole numbers, exact in bf16.
   Prompt prompt(shape_of(1, 1, 64), 200, ElementType::f32);
   std::vector<float> keys(z(prompt.n) * 64, 0.0F);
   auto values = noise(keys.size(), 5);
@@ -200,7 +200,7 @@ TEST(Prefill, keys_with_a_logit_of_minus_infinity_have_no_weight) {
   for (std::size_t i = 0; i < prompt.q.size(); i += 64) prompt.q[i] = 1.0F;
   auto keys = noise(z(prompt.n) * 64, 7);
   const auto values = noise(keys.size(), 8);
-  // The first 70 keys (more than a tile) and every third after them.
+  // Hides the first 70 keys (more than a tile) and every third one after them.
   for (int i = 0; i < prompt.n; ++i) {
     if (i < 70 || i % 3 == 0) keys[z(i) * 64] = -kInfinity;
   }
@@ -229,7 +229,7 @@ TEST(Prefill, keys_with_a_logit_of_minus_infinity_have_no_weight) {
   });
 }
 
-/// Queries that see some leading rows and maybe one of their own, and what comes out in double precision.
+/// Queries that see some leading rows and possibly their own, with results in double precision.
 struct Seen {
   std::vector<std::int32_t> leading;
   std::vector<std::int32_t> own;
@@ -294,8 +294,8 @@ struct Seen {
     }
   }
 
-  /// The sum's relative error is at most the largest of an exponential's and that of adding; the logarithm and the
-  /// largest logit are rounded.
+  /// The sum's relative error is at most the largest error of an exponential plus that of the additions; the logarithm
+  /// and the largest logit are rounded once each.
   static void check_logsum(float got, const reference::Result& want, const std::string& where) {
     if (want.logit.empty() && want.sink == reference::kNone) {
       EXPECT_EQ(got, -kInfinity) << where;

@@ -33,7 +33,7 @@ TEST(PackedRows, products_agree_with_double_precision) {
           for (int i = 0; i < lefts; ++i) {
             for (int j = 0; j < packed.stride(); ++j) {
               double want = 0;
-              double sum = 0;  // of absolute products: each of dim products and sums is rounded
+              double sum = 0;  // of absolute products: dim products and sums are rounded
               for (int c = 0; c < dim && j < count; ++c) {
                 const double product = static_cast<double>(left[i * dim + c]) * rows[j * dim + c];
                 want += product;
@@ -63,7 +63,7 @@ TEST(ComputeType, agree_with_double_precision) {
         add_products(query, all, out);
         for (std::size_t i = 0; i < z(count); ++i) {
           double want = 1.5;
-          double sum = 1.5;  // of absolute products: each of dim products and sums is rounded
+          double sum = 1.5;  // of absolute products: dim products and sums are rounded
           for (std::size_t c = 0; c < z(dim); ++c) {
             const double product = static_cast<double>(decoded_rows[i * z(dim) + c]) * query[c];
             want += product;
@@ -100,8 +100,8 @@ TEST(Cosines, agree_with_double_precision) {
             square += x * x;
             query_square += static_cast<double>(query[c]) * query[c];
           }
-          // Each of dim products and sums is rounded, by Cauchy and Schwarz relative to the lengths; so are they, and
-          // the quotient.
+          // dim products and sums are rounded, relative to the two lengths (Cauchy-Schwarz); the lengths and the
+          // quotient are rounded too.
           ASSERT_NEAR(out[i], i == 5 ? 0 : product / std::sqrt(square * query_square), (3 * dim + 8) * 0x1p-24)
               << "row " << i;
         }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Most of the time of the tests of attention passes here: this file is compiled with optimisation.
+// The attention tests spend most of their time here, so this file is compiled with optimisation.
 #include "reference.h"
 
 namespace winnow::reference {
@@ -21,7 +21,8 @@ Product product(const float* q, const float* key, std::size_t d) {
   return out;
 }
 
-/// Adds a value by its weight to the output [d], the output's error by the weight's, and squares.
+/// Adds the weighted value to the output [d], the value times the weight's error to the output's error, and the squared
+/// terms to the squares.
 void add_value(const float* value, double weight, double error, std::size_t d, double* __restrict out,
                double* __restrict out_error, double* __restrict squares) {
   for (std::size_t i = 0; i < d; ++i) {

@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-/// Attention in double precision by plain loops, and what f32 may differ from it. Shares nothing with the product.
+/// Attention in double precision by plain loops, with error bounds for f32. Shares no code with winnow.
 namespace winnow::reference {
 
 /// Error bounds, to first order in the unit roundoff u = 2^-24 of f32 (eps_f32 / 2).
@@ -45,9 +45,9 @@ namespace winnow::reference {
 inline constexpr double kRoundoff = 1.0 / (1 << 24);
 
 struct Rounding {
-  double factors = 0;      ///< of queries, keys and values; 0 where they are what they are rounded to
+  double factors = 0;      ///< of queries, keys and values; 0 if bf16 holds them exactly
   double weights = 0;      ///< of probabilities
-  double exponential = 0;  ///< beyond f32's
+  double exponential = 0;  ///< in addition to that of f32
 };
 inline constexpr double kRoundoffBf16 = 1.0 / (1 << 9);
 inline constexpr double kExponentialBf16 = 1.0 / (1 << 13);
@@ -56,7 +56,7 @@ inline double roundings(double k) { return kRoundoff * std::min(k, 8 * std::sqrt
 
 constexpr double kNone = -std::numeric_limits<double>::infinity();
 
-/// How products become logits, and the logit of a sink.
+/// Scale and soft cap, which turn products into logits, and the logit of a sink.
 struct Logits {
   double scale = 0;
   double cap = 0;  ///< 0: there is none

@@ -30,17 +30,17 @@ State merged(State a, State b) {
   return {std::vector<float>(into.o.begin(), into.o.end()), into.m, into.d};
 }
 
-/// o, d relative to the largest m, where both orders of folding end.
+/// Compares the results of two orders of folding; o and d are relative to the largest m.
 void expect_same(const State& a, const State& b, double size_o, double size_d) {
   EXPECT_EQ(a.m, b.m);  // a maximum, exact
-  // A term is scaled at most twice and added twice: arguments up to 40 rounded (40 u each), exp 2 u, a product u, a sum
-  // u; both sides.
+  // Each term is scaled at most twice and added twice, on both sides: rounded arguments up to 40 (40 u), exp (2 u), a
+  // product (u), a sum (u).
   const double relative = 2 * 2 * (40 + 4) * reference::kRoundoff;
   EXPECT_NEAR(a.d, b.d, relative * size_d);
   for (std::size_t i = 0; i < kDim; ++i) EXPECT_NEAR(a.o[i], b.o[i], relative * size_o);
 }
 
-/// Sum of |o| and of d over the states, relative to the largest m: what the roundings are relative to.
+/// The sums of |o| and of d over the states, scaled to the largest m. Roundings are relative to these sums.
 std::pair<double, double> sizes(std::initializer_list<State> states) {
   double m = -1e300;
   for (const auto& s : states) m = std::max(m, static_cast<double>(s.m));

@@ -14,7 +14,7 @@ namespace {
 std::uint16_t cut_to_bf16(float x) { return static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(x) >> 16); }
 double value_of(std::uint16_t x) { return std::bit_cast<float>(static_cast<std::uint32_t>(x) << 16); }
 
-/// Factors and first sums at random.
+/// Random factors and initial sums.
 struct Factors {
   Factors(int rows_, int depth_) : rows(rows_), depth(depth_), sums(noise(z(rows) * kStrip, 3)) {
     for (const float x : noise(z(rows) * z(depth), 1)) left.push_back(cut_to_bf16(x));
@@ -42,7 +42,7 @@ struct Factors {
           want += product;
           total += std::abs(product);
         }
-        // Products of bf16 are exact in f32; each of `depth` additions is rounded, at worst by cutting.
+        // Products of bf16 are exact in f32; each of `depth` additions is rounded, at worst towards zero.
         ASSERT_NEAR(got[row * kStrip + column], want, 2 * depth * total * 0x1p-24)
             << "row " << row << ", column " << column;
       }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention within tiles, against double precision.
+// Attention within tiles, compared with double precision.
 #include "attention/tiles.h"
 
 #include <gtest/gtest.h>
@@ -52,7 +52,7 @@ struct Prompt {
   std::vector<std::vector<float>> keys;
 };
 
-/// [H_q][n], in chunks of so many rows, by a team.
+/// Statistics [H_q][n] of a prompt read in chunks of `chunk` rows by `team` threads.
 ColumnStatistics measured(const Prompt& prompt, const Tiles& tiles, int chunk, int team) {
   ColumnStatistics out({}, kQueryHeads, prompt.n);
   TileAttention attention(out, tiles, kDim);
@@ -64,7 +64,8 @@ ColumnStatistics measured(const Prompt& prompt, const Tiles& tiles, int chunk, i
   return out;
 }
 
-/// Sums over all queries of the token's tile, made up with queries and keys of zeros where that is asked for.
+/// The token's sum over all queries of its tile. If `rest` asks for it, a short tile is padded with queries and keys of
+/// zeros.
 double expected(const Prompt& prompt, const Tiles& tiles, int head, int token) {
   const int end = prompt.n - tiles.after;
   if (token < tiles.before || token >= end) return 0;
@@ -116,7 +117,7 @@ TEST(TileAttention, neither_chunks_nor_threads_change_a_bit) {
   }
 }
 
-/// Logits without a scale may be large: the largest one is taken from all before the exponential.
+/// Unscaled logits may be large; the largest is subtracted before the exponential.
 TEST(TileAttention, large_logits_are_no_problem) {
   Prompt prompt(40);
   for (float& x : prompt.queries) x *= 60;

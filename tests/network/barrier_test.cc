@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Threads that wait for each other: nothing is lost when they sleep, and waiting takes no processor time.
+// Threads that wait for each other: no wake-up is lost while they sleep, and waiting takes no processor time.
 #include <ggml.h>
 #include <gtest/gtest.h>
 
@@ -16,14 +16,14 @@
 namespace winnow::test {
 namespace {
 
-/// An installed ggml spins at its barriers; the one that tools/get-deps.sh builds sleeps.
+/// A ggml installed on the system spins at its barriers; the one built by tools/get-deps.sh sleeps.
 bool barriers_sleep() { return std::string_view(ggml_commit()).ends_with("-winnow"); }
 
 class BarrierTest : public testing::Test {
  protected:
   BarrierTest() : path_(folder_ / "tiny.gguf") { write_tiny_gguf(TinyModel{}, path_); }
 
-  /// A prompt and then token by token, so many sequences of each: many short graphs. All logits.
+  /// Reads a prompt, then decodes single tokens: many short graphs. Returns all logits.
   std::vector<float> read_and_decode(int threads, int steps) {
     Network network(path_, threads, 1, kPrompt + steps);
     const auto tokens = random_tokens(kPrompt + steps, network.hparams().n_vocab, 1);
@@ -46,7 +46,7 @@ TEST_F(BarrierTest, any_number_of_threads_computes_the_same_bits) {
   for (const int threads : {2, 3, 4, 7}) EXPECT_EQ(read_and_decode(threads, 10), expected) << threads << " threads";
 }
 
-/// A wake-up that is lost ends this test by its time limit; so does a barrier whose threads spin while the one that
+/// A lost wake-up makes this test exceed its time limit; so does a barrier whose threads spin while the thread that
 /// they wait for needs their core.
 TEST_F(BarrierTest, teams_larger_than_the_machine_get_through_many_short_graphs) {
   if (!barriers_sleep()) GTEST_SKIP() << "this ggml spins at its barriers";
@@ -60,7 +60,7 @@ TEST_F(BarrierTest, teams_larger_than_the_machine_get_through_many_short_graphs)
   for (auto& team : teams) EXPECT_EQ(team.get(), expected);
 }
 
-/// Its first thread rests once while the others have nothing to do.
+/// Its first thread sleeps once while the others have nothing to do.
 class Resting : public network::AttentionOp {
  public:
   static constexpr std::chrono::milliseconds kRest{400};

@@ -17,15 +17,15 @@
 
 namespace winnow::test {
 
-/// Causal attention as a textbook has it: dense f32 keys and values for each layer and sequence, double precision,
-/// plain loops. Shares nothing with src/attention.
+/// Textbook causal attention: dense f32 keys and values for each layer and sequence, double precision, plain loops.
+/// Shares no code with src/attention.
 class DenseAttention : public network::AttentionOp {
  public:
   struct Row {
     int sequence = 0;
-    int position = 0;  ///< also its place among the sequence's entries
+    int position = 0;  ///< also its index among the sequence's entries
   };
-  /// Which KV head a query head reads.
+  /// Maps a query head to the KV head that it reads.
   using Mapping = int (*)(int query_head, int query_heads, int kv_heads);
 
   static int grouped(int query_head, int query_heads, int kv_heads) { return query_head / (query_heads / kv_heads); }
@@ -46,25 +46,25 @@ class DenseAttention : public network::AttentionOp {
 
   void set_rows(std::vector<Row> rows) { rows_ = std::move(rows); }
 
-  /// Shown the attention of every query that is read from now on. REQUIRES: one thread.
+  /// Called with the attention of every query read from now on. REQUIRES: one thread.
   using Observer = std::function<void(int layer, const Row& row, int query_head, std::span<const double> weights)>;
   void set_observer(Observer observer) { observer_ = std::move(observer); }
 
-  /// Which of the keys up to its own position a query sees; by default all.
+  /// Whether a query sees a key at or before its own position; by default it sees all.
   using Sees = std::function<bool(int layer, int kv_head, int query, int key)>;
   void set_sees(Sees sees) { sees_ = std::move(sees); }
 
-  /// What one KV head of a layer has before a row attends.
+  /// The queries and keys of one KV head of a layer before a row attends.
   struct Reading {
     std::span<const float> queries;  ///< [H_q][d] of the row
     const float* keys;               ///< of position 0
-    std::size_t step;                ///< from one position's key to the next one's
+    std::size_t step;                ///< from one position's key to the next
     std::size_t dim;
 
     std::span<const float> query(int head) const { return queries.subspan(static_cast<std::size_t>(head) * dim, dim); }
     std::span<const float> key(int position) const { return {keys + static_cast<std::size_t>(position) * step, dim}; }
   };
-  /// Shown what every query reads from now on, before `sees` is asked. REQUIRES: one thread.
+  /// Called for every row and KV head from now on, before `sees`. REQUIRES: one thread.
   using Reader = std::function<void(int layer, int kv_head, const Reading& reading)>;
   void set_reader(Reader reader) { reader_ = std::move(reader); }
 
@@ -75,11 +75,11 @@ class DenseAttention : public network::AttentionOp {
         .subspan(offset(layer, sequence, position) + static_cast<std::size_t>(kv_head) * dim, dim);
   }
 
-  /// Shown what enters attention in each row of a layer from now on. REQUIRES: one thread.
+  /// Called with the input of attention for each row of a layer from now on. REQUIRES: one thread.
   using InputObserver = std::function<void(int layer, const Row& row, std::span<const float> input)>;
   void set_input_observer(InputObserver observer) { input_observer_ = std::move(observer); }
 
-  /// The rms of scale |q| |k| / sqrt(d) over all pairs of a query and a key that it has seen: |q| |k| / d with the
+  /// The rms of scale |q| |k| / sqrt(d) over all pairs of a query and a key that it saw, which is |q| |k| / d with the
   /// usual scale 1 / sqrt(d). REQUIRES: one thread.
   double gain() const { return std::sqrt(gain_squares_ / static_cast<double>(pairs_)); }
 

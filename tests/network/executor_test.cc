@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an executor promises besides the right numbers.
+// Guarantees of an executor other than correct numbers.
 #include "network/executor.h"
 
 #include <ggml.h>
@@ -23,7 +23,7 @@ class ExecutorTest : public testing::Test {
   std::string path_;
 };
 
-/// Notes which threads were in which phase, and whether a phase began before the one before it was over.
+/// Records which threads ran each phase, and whether a phase began before the previous one was over.
 class Witness : public network::AttentionOp {
  public:
   explicit Witness(int threads) : threads_(threads) {}
@@ -56,7 +56,7 @@ TEST_F(ExecutorTest, every_thread_passes_every_phase_and_waits_for_the_others) {
     EXPECT_EQ(witness.calls(phase), kThreads * weights->hparams().n_layer);
 }
 
-/// Keeps what the first layer's queries, keys and values are made of.
+/// Keeps the input from which the first layer's queries, keys and values are computed.
 class InputWitness : public network::AttentionOp {
  public:
   void phase(int number, const Tensors& tensors, Worker worker) noexcept override {
@@ -67,7 +67,7 @@ class InputWitness : public network::AttentionOp {
   std::vector<float> rows;
 };
 
-/// By hand: the embedding over its rms, times the norm's weights.
+/// Computes it by hand: the embedding divided by its rms, times the norm's weights.
 TEST_F(ExecutorTest, attention_sees_the_rows_that_enter_it) {
   MemoryAccount account;
   const auto weights = model::Weights::load(path_);
@@ -166,7 +166,7 @@ TEST_F(ExecutorTest, memory_that_is_not_there_is_refused_with_the_bytes) {
   Network network(path_, 1, 1, 20);
   const auto tokens = random_tokens(20, network.hparams().n_vocab, 1);
   const auto expected = network.prefill(tokens, 8);
-  // 2^30 rows of logits alone are more than a terabyte; nothing is read before the refusal.
+  // The logits of 2^30 rows take more than a terabyte; the call throws before it reads anything.
   constexpr int kRows = 1 << 30;
   Buffer none(network.account(), 64, "no row at all");
   const auto held = network.account().held();
@@ -196,7 +196,7 @@ TEST_F(ExecutorTest, work_space_is_counted_reused_and_given_back) {
     };
     step(0);
     const auto held = account.held();
-    // At least what one row of logits and one of the widest activation take.
+    // At least one row of logits and one row of the widest activation.
     EXPECT_GE(held, static_cast<std::size_t>(h.n_vocab) * sizeof(float));
     for (int i = 1; i < 10; ++i) step(i);
     EXPECT_EQ(account.held(), held);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What each query head's part of an output projection makes of values, against double precision.
+// Values times each query head's part of an output projection, compared with double precision.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -17,7 +17,7 @@ using network::Packing;
 
 std::size_t z(int i) { return static_cast<std::size_t>(i); }
 
-/// Random values of a layer, [H_kv][tokens][d]; no two tokens are about as long.
+/// Random values of a layer, [H_kv][tokens][d]; all tokens' lengths differ clearly.
 std::vector<float> random_values(const model::LayerSpec& spec, int tokens) {
   std::mt19937 random(3);
   std::normal_distribution<float> normal;
@@ -83,7 +83,7 @@ TEST(OutputLengths, of_heads_that_are_no_whole_blocks) {
   }
 }
 
-/// The most that is in use is what was foretold, up to what the threads' rows and the graph's bookkeeping take.
+/// Peak memory equals the estimate but for the threads' rows and the graph's bookkeeping.
 TEST(OutputLengths, take_the_memory_that_was_foretold) {
   const TempFolder folder;
   const std::string path = folder / "tiny.gguf";

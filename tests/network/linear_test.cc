@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products in bf16 on packed weights, against double precision and against ggml's own.
+// Products in bf16 on packed weights, compared with double precision and with ggml's products.
 #include "network/linear.h"
 
 #include <ggml-cpp.h>
@@ -100,7 +100,7 @@ class File {
   ggml_context_ptr context_;
 };
 
-/// x times some matrices of the same input, in one graph.
+/// x times several matrices, in one graph.
 std::vector<std::vector<float>> products(const network::PackedSet& set, MemoryAccount& account, std::vector<float>& x,
                                          const std::vector<ggml_tensor*>& weights, int threads) {
   network::Bf16Kernels kernels(account, threads);
@@ -126,7 +126,7 @@ std::vector<std::vector<float>> products(const network::PackedSet& set, MemoryAc
   return out;
 }
 
-/// Each element within what rounding both factors, and adding in f32, may do to it.
+/// Each element must be within the error of rounding both factors and adding in f32.
 void expect_close(const std::vector<float>& got, const std::vector<float>& x, const std::vector<float>& w,
                   std::size_t inputs) {
   const std::size_t rows = x.size() / inputs;
@@ -195,7 +195,7 @@ class Bf16Products : public testing::Test {
   std::mt19937 random_{7};
 };
 
-/// A text that goes on is read from where it was read to, by other chunks than in one reading.
+/// A text that grows is read on from its last token, in other chunks than when it is read at once.
 TEST_F(Bf16Products, of_a_block_are_the_same_bits_beside_any_blocks_and_on_any_threads) {
   TinyModel tiny;
   tiny.n_embd = 1024;
@@ -232,7 +232,7 @@ TEST_F(Bf16Products, of_a_block_are_the_same_bits_beside_any_blocks_and_on_any_t
 TEST_F(Bf16Products, are_within_the_bound_of_double_precision_for_shapes_that_do_not_divide) {
   TinyModel tiny;
   tiny.n_embd = 80;
-  tiny.n_ff = 1100;  // more than is packed at once
+  tiny.n_ff = 1100;  // more than one packing step takes
   tiny.n_head = 3;
   tiny.n_head_kv = 1;
   tiny.head_dim = 80;
@@ -288,7 +288,7 @@ class PackedNetwork : public Bf16Products, public testing::WithParamInterface<co
   }
 };
 
-/// Weights are rounded besides the activations, on one side only: as much as activations alone on both.
+/// On one side, weights and activations are rounded: as much error as rounding only activations on both sides.
 TEST_P(PackedNetwork, gives_the_logits_of_ggml_but_for_rounding) {
   const auto path = write(GGML_TYPE_F32);
   Network plain(path, 1, 1, 300);
@@ -297,13 +297,13 @@ TEST_P(PackedNetwork, gives_the_logits_of_ggml_but_for_rounding) {
   for (const auto packing : {Packing::by_rows, Packing::layer, Packing::resident}) {
     Network packed(path, 1, 1, 300, DenseAttention::grouped, packing);
     const auto got = packed.prefill(tokens, 128);
-    // All rows together: of 300 the worst is far from the usual one that the derivation is about.
+    // The error over all rows: the worst of 300 rows is far from the typical row of the derivation.
     EXPECT_LT(worst_row(got, expected, static_cast<int>(got.size())), half_tolerance(7, 2));
     EXPECT_NE(got, expected) << "nothing was packed";
   }
 }
 
-/// ggml sets a thread's AMX tiles up once; whoever sets them up otherwise must give them back.
+/// ggml configures a thread's AMX tiles once; a kernel that changes the configuration must restore it.
 TEST_P(PackedNetwork, leaves_ggml_as_it_was) {
   const auto path = write(GGML_TYPE_Q4_0);
   Network plain(path, 2, 1, 300);
@@ -328,8 +328,8 @@ TEST_P(PackedMemory, is_counted_and_given_back) {
   plain.prefill(tokens, 128);
   Network packed(path, 1, 1, 300, DenseAttention::grouped, Packing::layer);
   const std::size_t bytes = packed.executor().packed_bytes(300);
-  // Three matrices of 256 x 256 in the feed-forward, two of queries and two of keys and values: 2 bytes a weight. The
-  // thread that packs them has room for 1,024 floats and 64 rows of 1,056 in bf16.
+  // Three matrices of 256 x 256 in the feed-forward part, two for queries and output, two for keys and values: 2 bytes
+  // per weight. The packing thread's buffers hold 1,024 floats and 64 rows of 1,056 bf16 numbers.
   EXPECT_EQ(bytes, 2U * 256 * (3 * 256 + 2 * 256 + 2 * 128) + 4 * 1024 + 2 * 64 * 1056);
   packed.prefill(tokens, 128);
   EXPECT_GE(packed.account().peak(), bytes);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Mixtures of experts: logits of every token against llama.cpp's.
+// Mixtures of experts: the logits of every token compared with llama.cpp's.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -70,7 +70,7 @@ std::vector<NamedModel> all_cases() {
   };
 }
 
-/// A file in which rounding cannot choose other experts.
+/// Writes a file in which rounding cannot change the choice of experts.
 void write_clear(TinyModel model, const std::string& path) {
   constexpr std::uint32_t kMostSeeds = 20;
   for (; model.seed <= kMostSeeds; ++model.seed) {
@@ -106,7 +106,7 @@ TEST(MixtureOf64, leaves_experts_without_a_token) {
   }
 }
 
-/// Weights that are rounded may choose other experts. So here all are chosen.
+/// Rounded weights could choose other experts, so every token uses all experts here.
 void expect_parity_of_all_chosen(const char* arch, ggml_type type, double tolerance) {
   const TempFolder folder;
   const std::string path = folder / "tiny.gguf";
@@ -164,12 +164,12 @@ class BrokenMixture : public testing::Test {
     Network network(path_, 1, 1, kPrompt);
     return error(network);
   }
-  /// Those of the first layer with experts, in the place of another tensor.
+  /// Overwrites a tensor of the first layer that has experts.
   SpoiltBytes put(const std::string& part, const std::vector<char>& bytes) const {
     return {path_, tensor_of(layer_, part), 0, bytes};
   }
   std::vector<char> bytes(const std::string& part) const { return TensorFile(path_).bytes(tensor_of(layer_, part)); }
-  /// Each expert in the place of the next one.
+  /// Moves each expert to the next one's place.
   static std::vector<char> rotated(std::vector<char> experts) {
     std::rotate(experts.begin(), experts.end() - static_cast<std::ptrdiff_t>(experts.size() / kExperts), experts.end());
     return experts;
@@ -244,7 +244,7 @@ class BrokenBiases : public BrokenMixture {
  protected:
   BrokenBiases() : BrokenMixture("gpt-oss") {}
 
-  /// Without a bias of the first layer's.
+  /// The error if a bias of the first layer is set to zero.
   double error_without(const std::string& part) const {
     const auto count = static_cast<std::size_t>(ggml_nelements(&TensorFile(path_).tensor(bias_of(0, part))));
     const SpoiltValue none(path_, bias_of(0, part), 0, count, 0);

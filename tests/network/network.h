@@ -30,8 +30,8 @@ class Network {
   /// -1 rotates the wrong way.
   void set_rope_sign(int sign) { rope_sign_ = sign; }
 
-  /// Reads a prompt as sequence 0, layer by layer in chunks; logits of every token, [tokens][n_vocab]. So much may be
-  /// packed.
+  /// Reads a prompt as sequence 0, layer by layer in chunks; returns the logits of every token, [tokens][n_vocab].
+  /// Packed weights may take `spare` bytes.
   std::vector<float> prefill(std::span<const std::int32_t> tokens, int chunk, std::size_t spare = ~std::size_t{0}) {
     const int n = static_cast<int>(tokens.size());
     const auto embd = static_cast<std::size_t>(hparams().n_embd);
@@ -56,7 +56,7 @@ class Network {
     return logits;
   }
 
-  /// Rows of any sequences through all layers, each as if it were alone; logits [rows][n_vocab].
+  /// Runs rows of any sequences through all layers, each as if it were alone; returns logits [rows][n_vocab].
   std::vector<float> step(std::span<const std::int32_t> tokens, const std::vector<DenseAttention::Row>& rows) {
     std::vector<float> logits(tokens.size() * static_cast<std::size_t>(hparams().n_vocab));
     const auto positions = positions_of(rows);
@@ -87,7 +87,7 @@ inline std::vector<std::int32_t> random_tokens(int n, int vocabulary, unsigned s
   return out;
 }
 
-/// The largest relative error, in the L2 norm, of the rows of two matrices.
+/// The largest relative difference, in the L2 norm, between corresponding rows of two matrices.
 inline double worst_row(std::span<const float> got, std::span<const float> expected, int columns) {
   double worst = 0;
   const auto width = static_cast<std::size_t>(columns);

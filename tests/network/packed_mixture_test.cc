@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prompts whose experts are packed one at a time, after all rows: against llama.cpp, and against themselves.
+// Prompts whose experts are packed one at a time after all rows, compared with llama.cpp and with other ways of
+// packing.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -18,7 +19,8 @@ using network::Packing;
 
 constexpr int kRows = 300;
 
-/// All experts are chosen, since rounding might choose others, and by a router that makes errors no larger.
+/// A model whose tokens use all experts, since rounding might choose others, with a router that does not enlarge
+/// errors.
 NamedModel experts_of(const char* arch, const std::function<void(TinyModel&)>& change = {},
                       const std::string& suffix = "") {
   TinyModel model = tiny_of(arch);
@@ -54,7 +56,7 @@ std::vector<NamedModel> all_cases() {
   };
 }
 
-/// Of products in bf16, whose 7 bits are coarser than what llama.cpp rounds to, but for blocks of 8 bits.
+/// The tolerance of products in bf16, whose 7 bits are coarser than llama.cpp's rounding, except for blocks of 8 bits.
 double tolerance_of_packed(const TinyModel& model) {
   const double gain = largest_gain(model);
   const double blocks = ggml_is_quantized(model.type) ? rounding_tolerance(2.8 / 127, model.n_layer, gain) : 0;
@@ -97,8 +99,8 @@ TEST_P(PackedMixture, depends_neither_on_chunks_nor_on_threads) {
 INSTANTIATE_TEST_SUITE_P(all, PackedMixture, testing::ValuesIn(all_cases()),
                          [](const auto& test) { return test.param.name; });
 
-/// Some of 64 experts: most have few rows, and some none. Where rounding chooses others, a row is wrong, but only that
-/// row: there is one layer.
+/// Tokens use some of 64 experts: most experts have few rows, some none. If rounding chooses another expert, only that
+/// row is wrong, because there is one layer.
 class SomeOf64 : public testing::TestWithParam<ggml_type> {
  protected:
   SomeOf64() {
@@ -113,7 +115,7 @@ class SomeOf64 : public testing::TestWithParam<ggml_type> {
     if (!network::Bf16Kernel::available()) GTEST_SKIP() << "this build or machine has no bf16 products";
   }
 
-  /// The share of a prompt's rows that differ by more than rounding makes of them.
+  /// The fraction of a prompt's rows that differ by more than rounding.
   double share_of_wrong_rows(Packing packing, int rows) const {
     const auto tokens = random_tokens(rows, 288, 3);
     const auto expected = Network(path_, 2, 1, rows).prefill(tokens, 128);
@@ -171,9 +173,9 @@ TEST_F(PackedExperts, take_the_memory_of_one) {
   TinyModel model = tiny_of("qwen2moe");
   model.n_ff_shared = 256;
   Network network(write(model), 2, 1, 1, DenseAttention::grouped, Packing::layer);
-  // q and o are 256 x 256, k and v 256 x 128, the shared expert's three 256 x 256: 2 bytes a weight. An expert's gate
-  // and up have 96 outputs in blocks of 64, its down has 96 inputs in blocks of 32. For the
-  // layer and for the expert each of two threads has room for 1,024 floats and 64 rows of 1,056 in bf16.
+  // q and o are 256 x 256, k and v 256 x 128, the shared expert's three matrices 256 x 256: 2 bytes per weight. An
+  // expert's gate and up have 96 outputs in blocks of 64, its down 96 inputs in blocks of 32. For the layer and for the
+  // expert, each of two threads has buffers of 1,024 floats and 64 rows of 1,056 bf16 numbers.
   EXPECT_EQ(network.executor().packed_bytes(300),
             2U * 256 * (2 * 256 + 2 * 128 + 3 * 256 + 2 * 128 + 96) + 2 * 2 * (4 * 1024 + 2 * 64 * 1056));
 }

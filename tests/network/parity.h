@@ -10,7 +10,7 @@
 #include "network/network.h"
 #include "support/rounding.h"
 
-/// The network without winnow's attention against llama.cpp through libllama on the same file.
+/// Compares the network without winnow's attention with llama.cpp, through libllama, on the same file.
 namespace winnow::test {
 
 inline constexpr int kPrompt = 30;
@@ -27,8 +27,8 @@ inline benchmark::LlamaOptions exact(int context) {
   return options;
 }
 
-/// What is read: a prompt, and what each sequence of a batch has read after the steps, which is what another test may
-/// want to know before.
+/// The texts that expect_parity() reads: a prompt, and the tokens of each sequence of a batch after all steps. Other
+/// tests check properties of these texts first.
 inline std::vector<std::vector<std::int32_t>> tokens_of_parity(int prompt, int vocabulary) {
   std::vector<std::vector<std::int32_t>> out = {random_tokens(prompt, vocabulary, 7)};
   for (int i = 0; i < kBatch; ++i) {
@@ -39,7 +39,8 @@ inline std::vector<std::vector<std::int32_t>> tokens_of_parity(int prompt, int v
   return out;
 }
 
-/// The worst row of a prompt, in the given chunks, and its rounds of steps by five sequences of different lengths.
+/// Checks the worst row of a prompt read in the given chunks, and of rounds of steps by five sequences of different
+/// lengths.
 inline void expect_parity(const std::string& path, double tolerance, double gain, int prompt,
                           const std::vector<int>& chunks) {
   benchmark::Llama llama(path, exact(kContext));

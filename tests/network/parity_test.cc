@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The network without winnow's attention, logits of every token, against llama.cpp through libllama on the same file.
+// The logits of every token by the network without winnow's attention, compared with llama.cpp, through libllama, on
+// the same file.
 #include "network/parity.h"
 
 #include <gtest/gtest.h>
@@ -19,12 +20,12 @@ struct Case {
   std::string name;
   TinyModel model;
   double tolerance = 0;
-  double gain = kLargestGain;  ///< what the tolerance assumes
+  double gain = kLargestGain;  ///< assumed by the tolerance
 };
 
 void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
 
-/// Every token has all experts that there are, though with weights of its own: rounding cannot choose others.
+/// Every token uses all experts, with its own weights, so that rounding cannot change the choice.
 Case case_of(const std::string& name, const TinyModel& model) {
   Case out{model.arch + name, model, tolerance_of(model), largest_gain(model)};
   if (model.experts() > 0) out.model.n_expert_used = model.experts();
@@ -45,7 +46,7 @@ Case weights_of(ggml_type type, double tolerance) {
   return {ggml_type_name(type), m, tolerance};
 }
 
-/// Shapes of heads, and what a file of the architecture may have or not have.
+/// Adds cases with different shapes of heads, and with the optional tensors of the architecture.
 void add_files(const TinyArchitecture& row, std::vector<Case>& out) {
   const std::string arch(row.name);
   using Heads = std::tuple<int, int, int>;  // of queries, of keys and values, dimensions
@@ -64,7 +65,7 @@ void add_files(const TinyArchitecture& row, std::vector<Case>& out) {
   out.push_back(case_of(row.fused_qkv ? "_separate" : "_fused", changed));
 }
 
-/// Of fewer layers it has no norms of queries and keys.
+/// With fewer layers, Command R has no norms of queries and keys.
 Case deep_command_r() {
   TinyModel model = tiny_of_heads("command-r", 4, 2, 16);
   model.n_layer = tiny_architecture(model.arch).qk_norm_from_layers;
@@ -78,7 +79,7 @@ TinyModel scaled(const std::string& arch, const TinyScaling& scaling) {
   return model;
 }
 
-/// Factors of both kinds, for the network that its file's context asks for.
+/// Short and long factors; the file's original context decides which ones are used.
 Case longrope(const std::string& arch, int original_context, const std::string& name) {
   TinyModel model = scaled(arch, {arch == "phi3" ? "" : "longrope", 0, original_context, 1.19F});
   model.ctx_train = kContext;
@@ -86,7 +87,7 @@ Case longrope(const std::string& arch, int original_context, const std::string& 
   return case_of(name, model);
 }
 
-/// The last block predicts further tokens and is skipped.
+/// The last block (multi-token prediction) is skipped.
 Case with_a_block_left_out() {
   TinyModel model = tiny_of("glm4moe");
   ++model.n_layer;
@@ -122,7 +123,8 @@ void add_schemes(std::vector<Case>& out) {
   for (const char* arch : {"llama", "qwen2", "qwen3", "glm4", "smollm3", "olmo2", "command-r", "hunyuan-dense",
                            "gemma2", "granite_swa", "mistral3"}) {
     out.push_back(case_of("_linear", scaled(arch, {"linear", 4})));
-    // Of a Gemma 2 without scaling libllama divides the frequencies of the windows alone; no file says a factor then.
+    // For a Gemma 2 with scaling "none" libllama still divides the frequencies of layers with windows; no real file has
+    // a factor then.
     if (std::string(arch) != "gemma2") out.push_back(case_of("_no_scaling", scaled(arch, {"none", 4})));
     out.push_back(case_of("_yarn", scaled(arch, {"yarn", 4, 64})));
     out.push_back(case_of("_yarn_attn_factor", scaled(arch, {"yarn", 8, 128, 0.9F})));
@@ -140,7 +142,7 @@ void add_schemes(std::vector<Case>& out) {
   out.push_back(case_of("_without_rope", unrotated));
 }
 
-/// Without the keys a Gemma 2 has caps of 50 and 30; networks of 46 layers have another scale.
+/// Without the keys, a Gemma 2 has caps of 50 and 30; networks of 46 layers have another scale.
 void add_caps(std::vector<Case>& out) {
   TinyModel capped = tiny_of_heads("gemma3", 6, 2, 64);
   capped.keys = {{".final_logit_softcapping", 2.0F}};
@@ -155,7 +157,8 @@ void add_caps(std::vector<Case>& out) {
   out.push_back(case_of("_base_of_windows", base));
 }
 
-/// Heads of 512 and 256 dimensions as real models have them; windows' keys; all layers with matrices of values.
+/// Adds cases with heads of 512 and 256 dimensions, as in real models, with the keys of windows, and with matrices of
+/// values in all layers.
 void add_gemma4(std::vector<Case>& out) {
   out.push_back(shape("gemma4", 4, 1, 512));
   TinyModel changed = tiny_of_heads("gemma4", 6, 2, 64);
@@ -174,7 +177,7 @@ void add_gemma4(std::vector<Case>& out) {
   out.push_back(case_of("_shared_keys", embeddings));
   TinyModel experts = tiny_of_heads("gemma4", 6, 2, 64);
   experts.n_expert = 8;
-  experts.router_scale = 32;  // of rows that have been divided by sqrt(n_embd)
+  experts.router_scale = 32;  // the router's input is divided by sqrt(n_embd)
   out.push_back(case_of("_experts", experts));
   experts.gate_up_experts = true;
   out.push_back(case_of("_gate_up_experts", experts));
@@ -221,7 +224,7 @@ double error_of(const std::string& path, int rope_sign, DenseAttention::Mapping 
   return worst_row(network.prefill(tokens, kPrompt), llama.decode_all(tokens), network.hparams().n_vocab);
 }
 
-/// A tolerance means something only if a broken network is outside it.
+/// Checks that a broken network is outside the tolerance.
 void expect_breaking_is_noticed(const std::string& path, double tolerance) {
   EXPECT_LT(error_of(path, 1, DenseAttention::grouped), tolerance);
   EXPECT_GT(error_of(path, -1, DenseAttention::grouped), tolerance) << "rotated the wrong way";

@@ -9,7 +9,7 @@ namespace winnow::test {
 
 namespace {
 
-/// Two files of one model that differ in what a GGUF says about it.
+/// Two files of one model that differ by `changes`.
 PlantedError by_changes(const std::string& name, const TinyModel& model, GgufChanges changes) {
   return {name, model, model, std::move(changes), {}};
 }
@@ -26,7 +26,7 @@ PlantedError by_key(const std::string& name, const TinyModel& model, const TinyK
   return by_keys(name, model, [&](TinyModel& wrong) { wrong.keys.push_back(key); });
 }
 
-/// All values of a tensor, or of those of this name in all blocks.
+/// Edits all values of the tensor of this name, or of those of all blocks.
 GgufChanges edited(const std::string& name, const std::function<void(std::span<float>)>& edit) {
   GgufChanges changes;
   changes.edit = [name, edit](const std::string& tensor, std::span<float> values) {
@@ -39,7 +39,7 @@ GgufChanges zeroed(const std::string& name) {
   return edited(name, [](std::span<float> values) { std::fill(values.begin(), values.end(), 0.0F); });
 }
 
-/// Where norms of heads and of rows are the same.
+/// A model with one head, for which norms of heads and of rows are the same.
 TinyModel of_one_head(const std::string& arch) {
   TinyModel model = tiny_of_heads(arch, 1, 1, 64);
   model.tied = false;
@@ -59,7 +59,7 @@ TinyModel with_scaling(const std::string& arch, const TinyScaling& scaling) {
   return model;
 }
 
-/// The rows' weights are those of one head for all heads, so that only what is averaged differs.
+/// The rows' weights repeat those of one head, so that only the range of the average differs.
 PlantedError heads_normed_one_by_one() {
   const TinyModel model = tiny_of("olmo2");
   const auto head = static_cast<std::ptrdiff_t>(model.head_dim);
@@ -152,7 +152,7 @@ void add_attention(std::vector<PlantedError>& out) {
   constexpr float kNoCap = 1e5F;
   const TinyModel gemma = tiny_of("gemma2");
   out.push_back(by_key("cap_of_attention_left_out", gemma, {".attn_logit_softcapping", kNoCap}));
-  // s c tanh(q·k / c) is a cap of s c after the scale s = 1 / 8.
+  // Capping by c before the scale s = 1 / 8, s c tanh(q·k / c), equals capping by s c after it.
   out.push_back(by_key("cap_before_the_scale", gemma, {".attn_logit_softcapping", 3.0F / 8}));
   out.push_back(by_key("final_cap_left_out", gemma, {".final_logit_softcapping", kNoCap}));
   out.push_back(by_key("final_cap_of_attention", gemma, {".final_logit_softcapping", 3.0F}));
@@ -170,7 +170,7 @@ void add_attention(std::vector<PlantedError>& out) {
   out.push_back(by_key("temperature_a_token_late", mistral, {".rope.scaling.original_context_length", 9U}));
 }
 
-/// All values of a tensor in all blocks times a number.
+/// Multiplies all values of a tensor in all blocks.
 GgufChanges multiplied(const std::string& name, float by) {
   return edited(name, [by](std::span<float> values) {
     for (float& value : values) value *= by;

@@ -10,19 +10,20 @@
 
 namespace winnow::test {
 
-/// A mistake that a program could make with an architecture, as two files: one computes with `right` what the mistake
-/// would make of it with `wrong`. Weights are the same, or what the mistake would read in their place.
+/// A mistake that a program could make with an architecture, as two files: a correct program computes from `wrong` what
+/// a program with the mistake computes from `right`. Weights are the same, or those that the mistake would read
+/// instead.
 struct PlantedError {
   std::string name;
   TinyModel right;
   TinyModel wrong;                 ///< the same tensors in the same order
-  GgufChanges changes;             ///< of the wrong file
-  GgufChanges right_changes = {};  ///< of the right one
+  GgufChanges changes;             ///< to the wrong file
+  GgufChanges right_changes = {};  ///< to the right one
 };
 
 inline void PrintTo(const PlantedError& error, std::ostream* out) { *out << error.name; }
 
-/// Each as one test's name says it.
+/// All mistakes, one test each.
 std::vector<PlantedError> planted_errors();
 
 }  // namespace winnow::test

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Mistakes that a program could make with an architecture are outside the tolerance of the parity tests.
+// Mistakes that a program could make with an architecture exceed the tolerance of the parity tests.
 #include "network/planted_errors.h"
 
 #include <gtest/gtest.h>

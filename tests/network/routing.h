@@ -19,7 +19,7 @@
 #include "support/spoilt_gguf.h"
 #include "support/tiny_gguf.h"
 
-/// Which experts a token has is a choice that rounding can change. This finds out by how much it is clear.
+/// Rounding can change the choice of a token's experts. These functions measure how clear the choice is.
 namespace winnow::test {
 
 /// The tensors of a file, read without winnow.
@@ -52,7 +52,7 @@ inline std::string tensor_of(int layer, const std::string& part) {
   return "blk." + std::to_string(layer) + "." + part + ".weight";
 }
 
-/// What a layer's router reads, [tokens][n_embd]: with experts that give nothing it is what leaves the layer.
+/// The input of a layer's router, [tokens][n_embd]. If the experts output zeros, it is the output of the layer.
 inline std::vector<float> before_the_experts(const std::string& path, const TinyModel& model, int layer,
                                              std::span<const std::int32_t> tokens) {
   const std::size_t experts = model.experts() * model.expert_width() * model.n_embd;
@@ -81,7 +81,7 @@ inline std::vector<float> before_the_experts(const std::string& path, const Tiny
 
 /// How tokens choose their experts, in double precision.
 struct Routing {
-  double margin = std::numeric_limits<double>::infinity();  ///< of the last chosen score over the first one that is not
+  double margin = std::numeric_limits<double>::infinity();  ///< of the lowest chosen score over the highest other one
   std::vector<std::set<int>> used;                          ///< experts of all tokens, [layer]
 
   static Routing of(const std::string& path, const TinyModel& model, std::span<const std::int32_t> tokens) {
@@ -105,7 +105,7 @@ struct Routing {
   }
 
  private:
-  /// A bias of the choice is on sigmoids, which rounding moves less than their logits.
+  /// A choice bias is added to sigmoids, which rounding changes less than their logits.
   void add(std::span<const float> hidden, std::span<const float> norm, std::span<const float> router,
            std::span<const float> bias, std::span<const float> choice_bias, int chosen) {
     const std::size_t n = hidden.size();
@@ -126,8 +126,8 @@ struct Routing {
   }
 };
 
-/// Whether two logits that rounding moves towards each other keep their order, whatever of a parity test is read. The
-/// router's weights make them this much larger than its input.
+/// Whether rounding cannot swap two of the router's logits in any text of the parity tests. The router's weights
+/// enlarge errors of its input by `router_scale`.
 inline bool is_clear(const std::string& path, const TinyModel& model) {
   const double least = 2 * tolerance_of(model) * model.router_scale;
   const auto texts = tokens_of_parity(kPrompt, 288);

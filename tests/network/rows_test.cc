@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A row's result depends on nothing that is computed beside it: not on other rows of a step, not on other passes.
+// A row's result does not depend on other rows of the same step, nor on other passes.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -32,7 +32,7 @@ std::string case_of(const testing::TestParamInfo<Case>& test) {
 
 class StepRows : public testing::TestWithParam<Case> {
  protected:
-  /// Logits of the row of each sequence after one token that it has seen, rows `first` to `first` + `count`.
+  /// The logits of one step of the sequences [first, first + count), each after one token.
   static std::vector<float> step(Network& network, int first, int count) {
     std::vector<std::int32_t> tokens;
     std::vector<DenseAttention::Row> rows;
@@ -78,7 +78,7 @@ TEST_P(StepRows, are_bit_for_bit_what_each_is_alone) {
   tiny.n_ff_expert = tiny.n_ff_shared = 256;
   check(tiny);
   if (ggml_blck_size(tiny.type) > 32) return;
-  if (GetParam().packing == Packing::resident) {  // so many inputs are cut into several sums
+  if (GetParam().packing == Packing::resident) {  // long enough that sums are split
     tiny.n_embd = 576;
     tiny.n_ff = 4096;
     check(tiny);
@@ -95,7 +95,7 @@ std::vector<Case> all_cases() {
                           GGML_TYPE_Q5_0, GGML_TYPE_Q5_1, GGML_TYPE_IQ4_NL, GGML_TYPE_MXFP4, GGML_TYPE_Q2_K,
                           GGML_TYPE_Q3_K, GGML_TYPE_Q4_K, GGML_TYPE_Q5_K, GGML_TYPE_Q6_K, GGML_TYPE_IQ4_XS}) {
     for (const int threads : {1, 3}) out.push_back({type, Packing::none, threads});
-    out.push_back({type, Packing::none, 3, 3});  // of 40 rows each expert has more than 8
+    out.push_back({type, Packing::none, 3, 3});  // of 40 rows, each expert gets more than 8
   }
   for (const auto type : {GGML_TYPE_F32, GGML_TYPE_Q4_1}) {
     for (const int threads : {1, 3}) out.push_back({type, Packing::resident, threads});
@@ -106,7 +106,7 @@ std::vector<Case> all_cases() {
 
 INSTANTIATE_TEST_SUITE_P(all, StepRows, testing::ValuesIn(all_cases()), case_of);
 
-/// A prompt on its way through the layers.
+/// A prompt that passes through the layers step by step.
 class Reading {
  public:
   Reading(Network& network, int sequence, int rows, unsigned seed)
@@ -120,7 +120,7 @@ class Reading {
   }
 
   bool done() const { return layer_ == network_.hparams().n_layer; }
-  /// The next chunk passes through its layer, or some of its experts multiply.
+  /// Runs the next chunk through its layer, or some of the layer's experts.
   void advance() {
     auto& executor = network_.executor();
     const bool packs = executor.packs_experts(pass_, layer_);
@@ -205,7 +205,7 @@ TEST_P(Passes, that_take_turns_with_decode_steps_give_what_each_gives_alone) {
   int position = 0;
   for (int i = 0; i < 4; ++i) {
     reading.push_back(std::make_unique<Reading>(together, i, kRows[i], static_cast<unsigned>(i)));
-    for (int turn = 0; turn < 6; ++turn) {  // the later ones begin while the earlier ones are in some layer
+    for (int turn = 0; turn < 6; ++turn) {  // later prompts begin while earlier ones are between layers
       auto& one = *reading[random() % reading.size()];
       if (!one.done()) one.advance();
       EXPECT_EQ(decode(together, position), decoded[position]) << position;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels of oneDNN where an allocation fails: afterwards they are there as if nothing had been.
+// oneDNN kernels whose creation fails for lack of memory can be created afterwards.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -11,12 +11,12 @@
 
 namespace {
 
-/// Allocations until one fails; negative: none does.
+/// Number of allocations that succeed before one fails; negative: none fails.
 thread_local long until_failure = -1;
 
 }  // namespace
 
-// The library's calls come here, too.
+// Replaces the operator for the library's calls too.
 [[gnu::noinline]] void* operator new(std::size_t size) {
   void* const out = until_failure == 0 ? nullptr : std::malloc(size == 0 ? 1 : size);
   if (until_failure >= 0) --until_failure;
@@ -29,7 +29,7 @@ void operator delete(void* at, std::size_t /*size*/) noexcept { ::operator delet
 namespace winnow {
 namespace {
 
-/// Asks for a kernel while the allocation with this number fails. Returns whether there was so much to allocate.
+/// Requests a kernel while allocation `number` fails. Returns whether there was such an allocation.
 bool fails_at(long number, network::Bf16Kernels& kernels, const network::Bf16Kernel::Shape& shape) {
   until_failure = number;
   try {
