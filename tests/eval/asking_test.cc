@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Asking over documents beside caches of the joint prompt.
+// Ask methods over documents, measured beside caches of the joint prompt.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -69,7 +69,7 @@ TEST(Methods, that_cannot_be_are_refused) {
 
 class AskingTest : public testing::Test {
  protected:
-  /// Of 460, 230 and 345 bytes.
+  /// A sample with documents of 460, 230 and 345 bytes.
   static Sample sample(const std::string& before) {
     Sample out;
     out.task = "t";
@@ -86,7 +86,7 @@ class AskingTest : public testing::Test {
     return out;
   }
 
-  /// What stands at the beginning of every text.
+  /// The tokens at the beginning of every text.
   Tokens bos() const {
     const auto with = data_.model()->tokenize(Conversation{"x", {}, PromptFormat::raw});
     return {with.begin(), with.end() - static_cast<std::ptrdiff_t>(data_.model()->vocab().tokenize("x").size())};
@@ -164,7 +164,7 @@ TEST_F(AskingTest, where_documents_end_is_part_of_the_hash) {
   EXPECT_NE(hash_of(read_as(sample(""))), hash_of(read_as(other)));
 }
 
-/// Greedy tokens after the tokens of the joint prompt, read as any other prompt.
+/// The expected tokens are the greedy ones after the joint prompt, read like any other prompt.
 TEST_F(AskingTest, recompute_answers_as_the_joint_prompt_does) {
   const Task task{{sample("Read this: ")}, answering()};
   const auto read = read_as(task.samples.front());
@@ -190,7 +190,7 @@ TEST_F(AskingTest, recompute_answers_as_the_joint_prompt_does) {
   }
 }
 
-/// Each method as winnow/ask.h has it, over documents that the test reads.
+/// Compares each method with winnow/ask.h over documents that the test reads itself.
 TEST_F(AskingTest, asks_are_what_the_library_answers) {
   const Task task{{sample("")}, answering()};
   const auto read = read_as(task.samples.front());
@@ -227,7 +227,7 @@ TEST_F(AskingTest, the_distance_is_that_to_the_joint_prefill) {
   EXPECT_GT(records[2].values.at("kl"), 10 * kTolerance);
 }
 
-/// Of one document alone nothing is lost.
+/// With a single document nothing is lost.
 TEST_F(AskingTest, one_document_is_the_prompt) {
   Task task{{sample("")}, agreeing(), Against::full};
   task.samples.front().documents.resize(1);
@@ -287,7 +287,7 @@ TEST_F(AskingTest, further_metrics_are_values) {
   const auto answer = measure(task, methods_of({"full"})).front().answer;
   const auto letter = std::find_if(answer.begin(), answer.end(), [](char c) { return c >= 'a' && c <= 'z'; });
   ASSERT_NE(letter, answer.end());
-  one.references = {std::string(1, *letter)};  // contained in the answer, and none of its words
+  one.references = {std::string(1, *letter)};  // contained in the answer, but not as a word
   one.further = {Metric::contains_any, Metric::qa_f1_zh};
   const auto record = measure(task, methods_of({"full"})).front();
   EXPECT_EQ(record.values.at("contains_any"), 1);

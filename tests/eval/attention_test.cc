@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is measured of a prompt's attention, against what the engine shows to a method, in double and with plain loops.
+// Measures of a prompt's attention, recomputed in double precision by plain loops from the data that the engine shows
+// to a method.
 #include <ggml.h>
 #include <gguf.h>
 #include <gtest/gtest.h>
@@ -31,7 +32,7 @@
 namespace winnow::eval {
 namespace {
 
-constexpr double kTolerance = 2e-5;  // of probabilities and cosines: sums in f32, in another order
+constexpr double kTolerance = 2e-5;  // of probabilities and cosines: f32 sums in another order
 
 using Vector = std::vector<double>;
 using Matrix = std::vector<Vector>;
@@ -143,7 +144,7 @@ TEST(Similarity, of_random_entries_is_that_of_all_pairs) {
 /// One layer as a method sees it.
 struct Seen {
   attention::Shape shape;
-  std::vector<Matrix> attention;  ///< [what was asked for][H_q][n]
+  std::vector<Matrix> attention;  ///< [request][H_q][n]
   std::vector<Matrix> keys;       ///< [H_kv][n][d], rotated
   std::vector<Matrix> values;
 };
@@ -165,7 +166,7 @@ attention::ColumnRequest last(int rows, std::vector<float> power = {}) {
   return {{attention::QueryRowSet::Kind::last, rows, {}}, attention::Reduction::sum, std::move(power)};
 }
 
-/// A block whose attention is scale * distance^-exponent exactly, over distances 1 to 7.
+/// A block whose attention is exactly scale * distance^-exponent, over distances 1 to 7.
 documents::BlockAttention exact_block(int token, float exponent, double scale) {
   documents::BlockAttention out{{token, exponent, static_cast<float>(scale)}, {}, {}};
   for (int x = 1; x <= 7; ++x) out.curve.push_back(scale * std::pow(x, -exponent));
@@ -196,7 +197,8 @@ TEST(BlockRanking, of_a_case_by_hand) {
   EXPECT_EQ(record.score, 0.5);
   EXPECT_EQ(record.values.at("stable_early"), 1);
   EXPECT_EQ(record.values.at("stable_late"), 0) << "one of two layers decides";
-  // By rank: 0 and 0.5, then 1 and the others of layer 1 in their order, from which 2 is missing.
+  // Means by rank over the two layers: 0 and 0.5; then 1 and the remaining exponents of layer 1 in order, without 2
+  // (block 4).
   Vector exponents = {0.25};
   for (int b = 0; b < 12; ++b) {
     if (b != 4) exponents.push_back((1 + 1 + 0.25 * b) / 2);
@@ -205,12 +207,12 @@ TEST(BlockRanking, of_a_case_by_hand) {
   EXPECT_NEAR(record.values.at("exponent_first"), 0.25, 1e-6);
   EXPECT_NEAR(record.values.at("exponent_last"), (1 + 3.75) / 2, 1e-6);
   EXPECT_NEAR(record.values.at("exponent"), std::accumulate(exponents.begin(), exponents.end(), 0.0) / 12, 1e-6);
-  // Of equal exponents that with the least attention is the last.
+  // Among equal exponents, the block with the least attention is last.
   EXPECT_NEAR(record.values.at("attention_first"), (0.5 + 0.1) / 2, 1e-6);
   EXPECT_NEAR(record.values.at("attention_last"), (0.01 + 0.1) / 2, 1e-6);
   EXPECT_NEAR(record.values.at("explained_first"), 0.5, 1e-9) << "nothing varies in layer 0";
   EXPECT_NEAR(record.values.at("explained_last"), 1, 1e-9);
-  // Means of log10 at 1, at 2 and 3, and from 4 to 7.
+  // Means of log10 of the distances 1; 2 and 3; 4 to 7.
   const Vector x = {0, std::log10(6.0) / 2, std::log10(4.0 * 5 * 6 * 7) / 4};
   Vector near;
   Vector far;
@@ -224,7 +226,7 @@ TEST(BlockRanking, of_a_case_by_hand) {
 
 class AttentionTest : public testing::Test {
  protected:
-  /// Each layer of a prompt, through a method that asks for these statistics.
+  /// Each layer of a prompt, captured by a method that requests these statistics.
   std::vector<Seen> see(std::span<const Token> tokens, const std::vector<attention::ColumnRequest>& asked) {
     std::vector<Seen> out;
     auto registry = policy::built_in();
@@ -359,7 +361,7 @@ TEST_F(AttentionTest, concentration_is_that_of_the_observed_sums) {
   for (std::size_t h = 0; h < kept.size(); ++h) EXPECT_NEAR(records[1].series.at("kept_mass")[h], kept[h], 1e-4);
 }
 
-/// A layer's output projection, read from the file: [width][H_q * d].
+/// A layer's output projection from the file, [width][H_q * d].
 Matrix projection_in_file(const std::string& path, int layer) {
   ggml_context* tensors = nullptr;
   gguf_context* const file = gguf_init_from_file(path.c_str(), {.no_alloc = false, .ctx = &tensors});
@@ -375,7 +377,7 @@ Matrix projection_in_file(const std::string& path, int layer) {
   return out;
 }
 
-/// Output of a layer for one query, from what is kept of each KV head.
+/// The output of a layer for one query, from the entries that each KV head keeps.
 Vector output(const Seen& layer, const Matrix& projection, const std::vector<std::vector<char>>& keeps) {
   Vector out(projection.size());
   const auto dim = as_size(layer.shape.head_dim);
@@ -419,7 +421,7 @@ TEST_F(AttentionTest, loss_and_bound_are_those_of_the_theorem) {
   auto asked = sample();
   asked.max_tokens = kAnswer;
   const auto records = measure({{asked}, losing(kAnswer), Against::full}, {cache("streaming-llm:sinks=3", "10")});
-  // The full cache's greedy tokens, each by reading all before it anew.
+  // The full cache's greedy tokens; each is found by reading the whole text before it again.
   auto all = tokens();
   const std::size_t n = all.size();
   const CacheOptions full;
@@ -432,7 +434,7 @@ TEST_F(AttentionTest, loss_and_bound_are_those_of_the_theorem) {
   Vector mass(2);
   for (std::size_t q = 0; q < kAnswer; ++q) {
     const auto seen = see(std::span(all).first(n + q + 1), {last(1)});
-    // Of the first `n` tokens the cache keeps 3 and 7; those of the answer are there.
+    // The cache keeps the first 3 and the last 7 of the first `n` tokens, and the answer's tokens.
     std::vector<char> keep(n + q + 1, 1);
     std::fill(keep.begin() + 3, keep.begin() + static_cast<std::ptrdiff_t>(n) - 7, 0);
     const std::vector<std::vector<char>> keeps(2, keep);
@@ -455,7 +457,7 @@ TEST_F(AttentionTest, loss_and_bound_are_those_of_the_theorem) {
   const auto& record = records.front();
   for (std::size_t l = 0; l < 2; ++l) {
     EXPECT_NEAR(record.series.at("loss")[l], loss[l], 1e-3 * loss[l]) << l;
-    // The measure's largest value is that of all tokens, the last query's included.
+    // The measure takes the largest value over all tokens, including the last query's.
     EXPECT_NEAR(record.series.at("bound")[l], bound[l], 0.05 * bound[l]) << l;
     EXPECT_GT(loss[l], 0);
   }
@@ -532,7 +534,7 @@ TEST_F(AttentionTest, kept_positions_are_told_by_head_and_part) {
   EXPECT_NE(records[1].series.at("kept 0.0"), kept);
 }
 
-/// Un-rotated by hand: adjacent pairs turn by position / 10000^(2 i / d).
+/// Un-rotates a key by hand: adjacent pairs turn by position / 10000^(2 i / d).
 Vector unrotated(Vector key, int position) {
   const std::size_t dim = key.size();
   for (std::size_t i = 0; i < dim / 2; ++i) {
@@ -561,7 +563,7 @@ TEST_F(AttentionTest, redundancy_and_sparsity_are_those_of_the_equations) {
       EXPECT_NEAR(record.series.at("key_similarity")[at], similarity.keys, 1e-4);
       EXPECT_NEAR(record.series.at("value_similarity")[at], similarity.values, 1e-4);
       redundant += similarity.redundant / 4;
-      // Equation 2 of the group's means, then equation 3.
+      // The paper's equation 2 on the group's means, then equation 3.
       const auto group = [&](std::size_t what, std::size_t j) {
         return (layer.attention[what][2 * kv][j] + layer.attention[what][2 * kv + 1][j]) / 2;
       };
@@ -625,7 +627,7 @@ TEST_F(AttentionTest, scores_by_position_are_ahakv_s) {
         double sum = 0;
         int near = 0;
         for (int k = std::max(0, j - 3); k <= std::min(n - 1, j + 3); ++k, ++near) sum += lengths[k];
-        scores[j] *= sum / near;  // the largest does not matter to shares
+        scores[j] *= sum / near;  // dividing by the largest would not change the shares
       }
       prior += second_half(scores) / 4;
     }
@@ -643,7 +645,7 @@ TEST_F(AttentionTest, scores_by_position_are_ahakv_s) {
   EXPECT_EQ(whole.values.at("gain"), whole.values.at("recent")) << "a budget of all has no gain";
 }
 
-/// What the appendix says of one layer, from all rows of attention, the mean over its heads.
+/// One layer's block statistics as in the paper's appendix, from all rows of attention, averaged over heads.
 struct SlowBlock {
   double exponent = 0;
   double mean = 0;
@@ -707,7 +709,7 @@ TEST_F(AttentionTest, blocks_are_those_of_the_appendix_and_of_documents) {
   std::size_t layers = 0;
   observe(session_, all, [&](const LayerAttention& layer) {
     auto blocks = slow_blocks(layer);
-    std::sort(blocks.begin(), blocks.end(), [](const auto& a, const auto& b) {  // attention to some does not fall
+    std::sort(blocks.begin(), blocks.end(), [](const auto& a, const auto& b) {  // some blocks' attention does not fall
       return a.exponent != b.exponent ? a.exponent < b.exponent : a.mean > b.mean;
     });
     exponents.resize(blocks.size());
@@ -723,9 +725,9 @@ TEST_F(AttentionTest, blocks_are_those_of_the_appendix_and_of_documents) {
   expect_series(record, "exponents", exponents);
   expect_series(record, "attention", attention);
   EXPECT_LT(exponents.front(), exponents.back());
-  for (std::size_t i = 0; i < 6; ++i)  // classes that are whole in both layers
+  for (std::size_t i = 0; i < 6; ++i)  // classes that are complete in both layers
     EXPECT_NEAR(record.series.at("first")[i], (first[0][i] + first[1][i]) / 2, 1e-4) << i;
-  // As a document that is read on its own has them.
+  // The same statistics, from a document that is read on its own.
   const auto document = documents::ingest(session_, {"", ControlTokens::as_text, all}, {});
   std::vector<std::vector<documents::Representative>> representatives;
   Vector of_document(exponents.size());
@@ -785,7 +787,7 @@ TEST_F(AttentionTest, windows_are_left_out_and_sinks_count) {
     const auto row = HeadAttention(layer, 0).row(0, layer.tokens() - 1);
     const double sum = std::accumulate(row.begin(), row.end(), 0.0);
     EXPECT_LT(sum, 1);
-    // All rows together are what the engine has added up.
+    // The sum of all rows equals the engine's sums.
     Vector sums(as_size(layer.tokens()));
     const HeadAttention attention(layer, 0);
     for (int i = 0; i < layer.tokens(); ++i) {

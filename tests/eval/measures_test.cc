@@ -35,7 +35,7 @@ class MeasuresTest : public testing::Test {
     return Group(*data_.model(), task.samples.front(), protocol, std::move(methods)).measure(session_, task);
   }
 
-  /// ln p of each token of `tokens` after a prompt, by reading all that comes before it anew.
+  /// ln p of each of `tokens` after a prompt, each found by reading the whole text before it again.
   std::vector<double> by_reading(const PromptText& prompt, const std::vector<Token>& tokens) {
     const auto start = data_.model()->tokenize(prompt);
     auto all = start.text;
@@ -95,7 +95,7 @@ TEST_F(MeasuresTest, teacher_forcing_is_reading_again) {
     for (std::size_t i = begin; i < end; ++i) sum -= expected[i];
     return sum / static_cast<double>(end - begin);
   };
-  EXPECT_NEAR(values.at("nll"), mean(1, tokens.size()), kTolerance);  // the first one does not count
+  EXPECT_NEAR(values.at("nll"), mean(1, tokens.size()), kTolerance);  // without the first one
   EXPECT_NEAR(values.at("perplexity"), std::exp(values.at("nll")), 1e-9);
   EXPECT_NEAR(values.at("nll@5"), mean(1, 5), kTolerance);
   EXPECT_NEAR(values.at("nll@10"), mean(5, 10), kTolerance);
@@ -139,7 +139,7 @@ double divergence(const std::vector<float>& full, const std::vector<float>& othe
   return sum;
 }
 
-/// Steps one after the other, each cache alone, without the measure.
+/// The expected values come from single steps of each cache alone, without the measure.
 TEST_F(MeasuresTest, divergence_by_position_is_that_of_steps_one_by_one) {
   constexpr int kAnswer = 150;
   const auto sample = raw("Once upon a time there was a king.", " And then");
@@ -228,7 +228,7 @@ class ServingTest : public MeasuresTest {
     return measure({{load(requests)}, serving(memory)}, {cache(spec, budget)}).front();
   }
 
-  /// What the scheduler promises one of the requests.
+  /// Bytes that the scheduler reserves for one of the requests.
   std::size_t promise() {
     auto request = request_of(data_.model()->tokenize(load(1).prompt), Protocol::aware);
     request.keep = cache("snapkv:window=4", "12");
@@ -242,7 +242,7 @@ TEST_F(ServingTest, all_requests_are_answered_in_full) {
   EXPECT_EQ(record.values.at("batch"), 5);
   EXPECT_NEAR(record.values.at("tps") * record.values.at("e2e_ms") / 1000, 5 * kAnswer, 1e-6);
   EXPECT_LT(record.values.at("ttft_ms"), record.values.at("e2e_ms"));
-  // The prompt's entries, and those of the answer but its last token.
+  // The entries of the prompt and of the answer without its last token.
   EXPECT_EQ(record.entries, 12 + kAnswer - 1);
 }
 
@@ -262,7 +262,7 @@ TEST_F(ServingTest, too_little_memory_for_one_request_is_no_score) {
 }
 
 TEST_F(MeasuresTest, short_prompts_are_skipped_not_equal) {
-  const Task task{{raw("7bytes.", "9-bytes-?")}, answering()};  // BOS, and three tokens of the space before them
+  const Task task{{raw("7bytes.", "9-bytes-?")}, answering()};  // plus BOS and three tokens for the space before them
   const auto why = [&](const char* spec, const char* budget, Protocol protocol) {
     return measure(task, {cache(spec, budget)}, protocol).front().skipped;
   };
@@ -274,7 +274,8 @@ TEST_F(MeasuresTest, short_prompts_are_skipped_not_equal) {
   EXPECT_EQ(why("full", "", Protocol::aware), "");
 }
 
-/// An entry of this network takes 2 sides * 64 numbers * 4 bytes and its position, in 2 layers of 2 KV heads each.
+/// An entry of this network takes 2 (key and value) * 64 numbers * 4 bytes and its position, in 2 layers of 2 KV heads
+/// each.
 TEST_F(MeasuresTest, budgets_in_bytes_that_hold_a_prompt_are_skipped) {
   const Task task{{raw("7bytes.", "9-bytes-?")}, answering()};
   constexpr int kEntry = (2 * 64 * 4 + 4) * 2 * 2;
@@ -296,7 +297,7 @@ class PromptLimitsTest : public MeasuresTest {
                              PromptLimits::Beyond beyond = PromptLimits::Beyond::refused) {
     return {max_prompt, context, beyond, ""};
   }
-  /// 400 bytes, each another one than its neighbours.
+  /// 400 bytes, each different from its neighbours.
   static std::string text() {
     std::string out;
     while (out.size() < 400) out += std::to_string(1000 + out.size());
@@ -344,7 +345,7 @@ TEST_F(PromptLimitsTest, the_middle_is_cut_and_the_record_says_so) {
   EXPECT_EQ(record.cut_tokens, tokens_ - 100);
   EXPECT_EQ(record.key.max_prompt, 100);
   EXPECT_EQ(record.beyond_context, 0);
-  // The first 50 and the last 50 tokens, read as a prompt.
+  // The expected prompt: the first 50 and the last 50 tokens.
   auto prompt = data_.model()->tokenize(sample_.prompt);
   auto all = prompt.text;
   all.insert(all.end(), prompt.question.begin(), prompt.question.end());

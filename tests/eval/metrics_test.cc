@@ -13,7 +13,7 @@
 namespace winnow::eval {
 namespace {
 
-/// What the Python packages of LongBench's scripts make of the same answers (tools/metrics).
+/// Scores of the same answers by the Python packages that LongBench's scripts use (tools/metrics).
 const nlohmann::json& goldens() {
   static const auto out = nlohmann::json::parse(std::ifstream(GOLDENS));
   return out;
@@ -52,7 +52,7 @@ INSTANTIATE_TEST_SUITE_P(longbench, MetricTest,
                                          Named{"last_number", last_number}),
                          [](const auto& test) { return std::string(test.param.name); });
 
-/// Scored against all of a sample's references.
+/// Metrics that compare an answer with all references of a sample.
 class ReferencesTest : public testing::TestWithParam<const char*> {};
 
 TEST_P(ReferencesTest, equal_rulers_scripts) {

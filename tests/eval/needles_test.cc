@@ -31,7 +31,7 @@ Texts words_of(const std::string& text) {
   return out;
 }
 
-/// The sentence around a part of a text.
+/// The sentence of `text` that contains `part`.
 std::string sentence_with(const std::string& text, const std::string& part) {
   const auto at = text.find(part);
   const auto stop = text.rfind(". ", at);
@@ -49,7 +49,7 @@ class NeedlesTest : public testing::Test {
             (file % 2 == 0 ? "odd" : "even") + std::to_string(100000 + 1000 * file + i) + (i % 9 == 8 ? ".\n" : " ");
       data_.write("needle/" + std::to_string(file) + ".txt", text);
     }
-    data_.options().lengths = {2000};  // bytes, of which a space has three
+    data_.options().lengths = {2000};  // in bytes; a space takes three
     data_.options().limit = 5;
     data_.options().format = PromptFormat::raw;
   }
@@ -59,7 +59,7 @@ class NeedlesTest : public testing::Test {
     return static_cast<int>(prompt.text.size() + prompt.question.size());
   }
 
-  /// In tokens from the prompt's beginning: no token of this vocabulary goes over the end of a byte.
+  /// In tokens from the prompt's beginning. Tokens of this vocabulary are single bytes, so prefixes can be counted.
   double middle_of_answer(const Sample& sample) const {
     const auto& answer = sample.references.front();
     const auto before = sample.prompt.text.substr(0, sample.prompt.text.find(answer));
@@ -116,7 +116,7 @@ TEST_F(NeedlesTest, answers_stand_at_their_depth) {
   for (const auto& sample : data_.samples("needles/one")) {
     const auto& text = sample.prompt.text;
     const double place = static_cast<double>(text.find(sample.references.front())) / static_cast<double>(text.size());
-    // After the sentence of nine words that is there, and in a sentence of its own.
+    // The tolerance covers the rest of a sentence of nine words, and the answer's place in its own sentence.
     EXPECT_NEAR(place, std::stod(sample.labels.at("depth")) / 100, 0.1) << text;
   }
 }
@@ -143,7 +143,7 @@ TEST_F(NeedlesTest, questions_lead_to_their_answers) {
   }
 }
 
-/// Whether a sentence says of a key what another one says of another.
+/// Whether two sentences differ only in their keys and answers.
 bool is_alike(const std::string& sentence, const std::string& answer, const std::string& other) {
   const auto begin = words_of(sentence.substr(0, sentence.find(answer)));
   Texts missing;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What happens to records when the system's calls fail: nothing is lost, and the error is named for what it is.
+// Record files when system calls fail: no record is lost, and the message names the error.
 #include "eval/record_file.h"
 
 #include <fcntl.h>
@@ -18,10 +18,10 @@
 
 namespace {
 
-/// Errors that the calls below give; 0: none.
+/// Error numbers that the calls below fail with; 0: none.
 struct Faults {
   int read = 0;
-  std::size_t bytes_read = 0;  ///< of regular files, until reads fail
+  std::size_t bytes_read = 0;  ///< until reads of regular files fail
   int write = 0;
   std::size_t bytes_written = 0;  ///< until writes fail
   int lock = 0;
@@ -34,7 +34,7 @@ int failed(int error) {
   return -1;
 }
 
-/// How many bytes may go through before the error; takes them off.
+/// The number of bytes that may be transferred before the error; subtracts it from `left`.
 std::size_t allowed(std::size_t& left, std::size_t count) {
   const std::size_t out = std::min(left, count);
   left -= out;
@@ -43,7 +43,7 @@ std::size_t allowed(std::size_t& left, std::size_t count) {
 
 }  // namespace
 
-// These stand before libc's, for this program and the libraries that it loads.
+// These replace libc's functions in this program and the libraries that it loads.
 extern "C" {
 
 ssize_t read(int fd, void* out, std::size_t count) {
@@ -105,7 +105,7 @@ class RecordFileTest : public testing::Test {
   }
   std::string path() const { return folder_ / "out/records.jsonl"; }
 
-  /// What opening it says; afterwards no call fails.
+  /// The error message of opening the file. Afterwards no call fails.
   std::string opening() const {
     auto said = test::refusal([&] { const RecordFile file(folder_ / "out", "0123"); });
     faults = {};
@@ -117,7 +117,7 @@ class RecordFileTest : public testing::Test {
 };
 
 TEST_F(RecordFileTest, a_read_that_fails_is_no_shorter_file) {
-  // After the first record of a group, in it, and before all.
+  // The read fails after the first record of a group, within it, and at once.
   for (const std::size_t length : {bytes_.find('\n', bytes_.size() / 2) + 1, bytes_.size() / 2, std::size_t{0}}) {
     faults.read = EIO;
     faults.bytes_read = length;

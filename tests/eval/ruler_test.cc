@@ -14,7 +14,7 @@ namespace {
 
 using Texts = std::set<std::string>;
 
-/// RULER's question as a program answers it that reads the prompt alone.
+/// Answers RULER's question from the prompt alone.
 Texts solve_needles(const PromptText& prompt) {
   const std::regex needle("One of the special magic [a-z]+ for ([a-z0-9-]+) is: ([a-z0-9-]+)\\.");
   Texts out;
@@ -41,7 +41,7 @@ Texts solve_chain(const PromptText& prompt) {
   return out;
 }
 
-/// The most frequent words; none when the last of them is as frequent as the next.
+/// The `count` most frequent words; none if the last of them is as frequent as the next one.
 Texts most_frequent(const std::string& text, const std::regex& word, std::size_t count) {
   std::map<std::string, int> times;
   for (std::sregex_iterator i(text.begin(), text.end(), word), end; i != end; ++i) ++times[(*i)[1]];

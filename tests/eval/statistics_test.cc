@@ -30,7 +30,7 @@ TEST(StatisticsTest, interval_is_that_of_the_normal_distribution) {
   const double expected = sum / 400;
   const double half = 1.96 * std::sqrt((squares / 400 - expected * expected) / 400);
   EXPECT_DOUBLE_EQ(mean.value, expected);
-  // The ends of 2,000 draws lie within some 5 % of the interval's half width.
+  // With 2,000 draws, the ends vary by about 5 % of the interval's half width.
   EXPECT_NEAR(mean.low, expected - half, 0.15 * half);
   EXPECT_NEAR(mean.high, expected + half, 0.15 * half);
 }

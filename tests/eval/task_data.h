@@ -12,7 +12,7 @@
 
 namespace winnow::eval {
 
-/// One thread and f32, so that results are the same everywhere.
+/// One thread and f32, so that results are the same on every machine.
 inline SessionOptions single() {
   SessionOptions out;
   out.threads = 1;
@@ -20,7 +20,7 @@ inline SessionOptions single() {
   return out;
 }
 
-/// A model whose tokens are bytes, and a folder for a task's files.
+/// A model whose tokens are single bytes, and a folder for a task's files.
 class TaskData {
  public:
   TaskData() {
@@ -39,7 +39,7 @@ class TaskData {
   }
 
   std::vector<Task> make(const std::string& name) const { return make_tasks(std::vector{name}, *model_, options_); }
-  /// Of a name that stands for one task.
+  /// The samples of a name that stands for one task.
   std::vector<Sample> samples(const std::string& name) const { return make(name).front().samples; }
 
   const std::shared_ptr<const Model>& model() const { return model_; }

@@ -16,7 +16,7 @@ namespace {
 
 class TasksTest : public testing::Test {
  protected:
-  /// Or fewer by less than a space takes, which is three bytes in this vocabulary.
+  /// Expects `count` tokens, or up to two fewer: a space takes three tokens in this vocabulary and may not have fitted.
   void expect_tokens(const std::string& text, int count) const {
     const auto tokens = static_cast<int>(data_.model()->vocab().tokenize(text).size());
     EXPECT_TRUE(count - 3 < tokens && tokens <= count) << tokens << " of " << count;
@@ -38,7 +38,7 @@ TEST_F(TasksTest, every_task_says_what_it_is) {
   EXPECT_THROW(data_.make("rule"), UsageError);
 }
 
-/// Addresses can be copied as they stand: nothing else hangs on to them.
+/// Addresses can be copied as a whole: no punctuation sticks to them.
 TEST_F(TasksTest, files_come_from_whole_addresses) {
   std::vector<std::string> needs;
   for (const auto& task : list_tasks()) {
@@ -96,7 +96,7 @@ TEST_F(TasksTest, a_line_says_all_of_a_sample) {
   }
 }
 
-/// The number in the line that the question names.
+/// The number in the line that the question asks for.
 std::string solve_lines(const PromptText& prompt) {
   std::smatch asked;
   EXPECT_TRUE(std::regex_search(prompt.question, asked, std::regex("in line ([a-z-]+)\\?")));
@@ -169,7 +169,7 @@ TEST_F(TasksTest, answers_are_hidden_at_the_depths_that_are_asked_for) {
     const auto place = sample.prompt.text.find(sample.references.front());
     ASSERT_NE(place, std::string::npos);
     const double share = static_cast<double>(place) / static_cast<double>(sample.prompt.text.size());
-    // The needle begins after the next sentence, and its answer is in it.
+    // The needle is inserted after the end of a sentence, and the answer is within the needle.
     EXPECT_NEAR(share, std::stoi(sample.labels.at("depth")) / 100.0, 0.2);
     ++depths[sample.labels.at("depth")];
   }

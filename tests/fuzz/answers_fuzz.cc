@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any bytes as the file of answers that `run --jsonl -o` goes on with: refused and left as it is, or only a last line
-// that is not whole is taken back.
+// Any bytes as the file of answers that `run --jsonl -o` continues: the file is refused and left unchanged, or at most
+// an incomplete last line is removed.
 #include <sys/mman.h>
 #include <unistd.h>
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Answers of `run --jsonl`: whole, without the last line feed, cut at several places, and what is none.
+// Answers of `run --jsonl`: complete, without the last line feed, cut at several places, and lines that are not
+// answers.
 #include "fuzz/seeds.h"
 
 void winnow::test::write_seeds(const std::filesystem::path& folder) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A path in the first line, any bytes after it as the body of a request: it goes the way from the bytes to the answer
-// as in the server, and the answer is JSON, a stream of JSON, or a refusal that is not the server's fault.
+// A path in the first line, then any bytes as the body of a request. They are processed as in the server; the answer
+// must be JSON, a stream of JSON, or an error status that does not blame the server.
 #include <boost/asio/executor_work_guard.hpp>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
@@ -13,7 +13,7 @@ namespace {
 
 using winnow::server::HttpReply;
 
-/// Collects an answer, and ends the loop when it is there.
+/// Collects an answer and stops the loop when the answer is complete.
 class Collected : public winnow::server::Responder {
  public:
   explicit Collected(boost::asio::io_context& loop) : loop_(loop) {}

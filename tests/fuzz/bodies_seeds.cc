@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bodies for each route that takes one, with all the fields that they know.
+// Bodies for each route that takes one, with all fields that it knows.
 #include "fuzz/seeds.h"
 
 void winnow::test::write_seeds(const std::filesystem::path& folder) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any bytes as a calibration, with checksums that hold: refused with an Error, or good enough to predict by.
+// Any bytes as a calibration with valid checksums: refused with an Error, or usable for finite predictions.
 #include <cmath>
 #include <cstdlib>
 #include <string>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any lines as a conversation: each is refused with an Error, or does what it says, and the next ones go on from there.
-// It takes place in a folder of its own, and commands name files of that folder alone.
+// Any lines as a conversation: each is refused with an Error or carried out, and the conversation goes on. It runs in a
+// folder of its own; commands that name files outside it are skipped.
 #include <cstdio>
 #include <filesystem>
 #include <sstream>
@@ -21,7 +21,7 @@ winnow::Session& session() {
   return one;
 }
 
-/// What is printed is not looked at; what is written stays in the folder.
+/// Discards printed text, and makes commands write into a temporary folder.
 void enter_folder() {
   static const winnow::test::TempFolder folder;
   std::filesystem::current_path(folder.path());

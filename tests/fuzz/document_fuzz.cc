@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any bytes as the head of a stored document with one of its layers, with checksums that hold: refused with an
-// InputError, or read, and then nothing that is found in them may lie outside of them. The first four bytes say how
-// long the head is.
+// Any bytes as the head of a stored document and one of its layers, with valid checksums: refused with an InputError,
+// or read; then all ranges found in the layer must lie within it. The first four bytes are the head's length.
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>

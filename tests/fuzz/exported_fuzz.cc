@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any bytes as an exported document whose checksums hold, those of the file and that of the head: refused with an
-// Error, or imported, listed, verified and read.
+// Any bytes as an exported document with valid checksums of the file and of its head: refused with an Error, or
+// imported, listed, verified and read.
 #include <cstdint>
 #include <cstring>
 #include <vector>
@@ -18,7 +18,7 @@ namespace {
 constexpr std::size_t kHeader = 32;
 constexpr std::size_t kWord = sizeof(std::uint64_t);
 
-/// Makes the checksum hold that the second section, the head, ends with.
+/// Recomputes the checksum at the end of the second section, the head.
 void reseal_head(std::span<std::byte> file) {
   std::size_t at = kHeader;
   std::uint64_t length = 0;

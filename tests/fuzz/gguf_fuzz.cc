@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any header before a megabyte of weights, as a model file: refused with an Error, or loaded; then its vocabulary must
-// be usable and its network must run: it reads a few tokens and is asked for a few more. What is refused must be
-// described. The byte before the header says what the weights are, since no value of a weight can be wrong: zeros,
-// small numbers, any bytes.
+// A model file of any header and a megabyte of weights: refused with an Error, or loaded. If it loads, its vocabulary
+// must be usable and its network must read and generate a few tokens. If it is refused, describe_model() must cope with
+// it. The byte before the header chooses the weights, whose values are never invalid: zeros, small numbers or any
+// bytes.
 #include <array>
 #include <cstring>
 #include <random>
@@ -62,7 +62,7 @@ void run_network(const std::shared_ptr<const winnow::Model>& model, const std::v
   }
 }
 
-/// What is refused is described.
+/// Describes a file that was refused.
 void describe(const std::string& path) {
   try {
     winnow::describe_model(path);

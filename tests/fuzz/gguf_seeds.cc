@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Headers of small models of every architecture, after a byte that says what their weights are.
+// Headers of small models of every architecture, each after a byte that chooses the weights.
 #include <ggml-cpp.h>
 #include <gguf.h>
 
@@ -28,7 +28,7 @@ std::string header_of(const TinyModel& model, const std::filesystem::path& path)
 
 void winnow::test::write_seeds(const std::filesystem::path& folder) {
   constexpr int kWeightKinds = 3;
-  TinyModel parts = tiny_of("gemma4");  // all that its files may have
+  TinyModel parts = tiny_of("gemma4");  // with all optional tensors
   parts.shared_kv = 3;
   parts.layer_embedding = 32;
   parts.n_expert = 4;

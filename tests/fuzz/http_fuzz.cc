@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any bytes from a client that then says no more: requests are answered one after another, or refused, and the
-// connection ends. The server is that of `winnow serve`, at the other end of a pair of sockets.
+// Any bytes from a client that sends nothing more: requests are answered one after another or refused, and the
+// connection ends. The server of `winnow serve` is at the other end of a pair of sockets.
 #include <sys/socket.h>
 
 #include <boost/asio/co_spawn.hpp>
@@ -55,7 +55,7 @@ extern "C" int LLVMFuzzerTestOneInput(const char* data, std::size_t size) {
   server.loop().run();
   if (server.site().active() != 0 || room.replies->held() != 0) std::abort();
   if (!replies.empty() && !replies.starts_with("HTTP/1.")) std::abort();
-  // A sentence that repeats what was sent has no line ends.
+  // A message that quotes the request contains no line ends, so this status line is the server's own.
   if (replies.find("HTTP/1.1 500 Internal Server Error\r\n") != std::string::npos) std::abort();
   return 0;
 }

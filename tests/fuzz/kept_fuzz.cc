@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any bytes as a file of kept positions: refused with an InputError, or drawn.
+// Any bytes as a file of kept positions: refused with an InputError, or plotted.
 #include <algorithm>
 #include <cstdlib>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What --dump-kept writes, for one head and for some.
+// Files of --dump-kept, for one head and for several.
 #include "fuzz/seeds.h"
 
 void winnow::test::write_seeds(const std::filesystem::path& folder) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An LMDB file of a store with any bytes of its trees' pages changed: refused with an InputError, or read and changed,
-// and then nothing else is harmed. Four bytes are a change: a place's number, and what its byte is changed by.
+// An LMDB file of a store in which some bytes of tree pages are changed: refused with an InputError, or usable without
+// crashes. Four input bytes make one change: the index of an offset, and the mask for its byte.
 #include <cstdlib>
 #include <exception>
 #include <vector>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Changes of one byte and of some that lie together.
+// Changes of one byte and of several adjacent bytes.
 #include <string>
 
 #include "fuzz/seeds.h"

@@ -10,7 +10,7 @@
 
 namespace winnow::test {
 
-/// A file in memory that has a path as long as the object lives.
+/// A file in memory whose path is valid while the object lives.
 class MemoryFile {
  public:
   explicit MemoryFile(std::string_view bytes) : fd_(memfd_create("input", 0)) {
@@ -19,7 +19,7 @@ class MemoryFile {
   MemoryFile(const MemoryFile&) = delete;
   MemoryFile& operator=(const MemoryFile&) = delete;
   ~MemoryFile() { close(fd_); }
-  /// What is in it now.
+  /// Its current content.
   std::string bytes() const {
     std::string out(static_cast<std::size_t>(lseek(fd_, 0, SEEK_END)), '\0');
     if (pread(fd_, out.data(), out.size(), 0) != static_cast<ssize_t>(out.size())) std::abort();

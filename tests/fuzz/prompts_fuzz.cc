@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any bytes as the prompts of `run --jsonl`: each line is a prompt, or refused by a sentence with its number.
+// Any bytes as the prompts of `run --jsonl`: each line is a prompt, or is refused with a message that names the line's
+// number.
 #include <cstdlib>
 
 #include "cli/jsonl/prompts.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prompts of `run --jsonl`: with and without an id, texts with escapes, an empty line, lines that are none.
+// Prompts of `run --jsonl`: with and without an id, texts with escapes, an empty line, and invalid lines.
 #include "fuzz/seeds.h"
 
 void winnow::test::write_seeds(const std::filesystem::path& folder) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any bytes as the records of an evaluation: refused with an InputError, or reported as tables.
+// Any bytes as records of an evaluation: refused with an InputError, or reported as tables.
 #include <cstdlib>
 
 #include "eval/record_file.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Records of an evaluation: scored, skipped, with values and labels, a last line that was cut.
+// Records of an evaluation: scored, skipped, with values and labels, and with a cut last line.
 #include <nlohmann/json.hpp>
 
 #include "eval/record.h"

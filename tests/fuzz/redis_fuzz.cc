@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any bytes as the answers of a Redis server, one for each command: a length of four bytes, then so many. Whatever they
-// are, what is asked for comes as it should or an InputError does.
+// Any bytes as answers of a Redis server, one for each command: a length of four bytes, then the answer. Each request
+// to the store must return a valid result or throw an InputError.
 #include <sys/time.h>
 
 #include <algorithm>
@@ -16,11 +16,11 @@
 
 namespace {
 
-/// Takes the answers one after another, whoever asks.
+/// Hands out the answers one after another, to any connection.
 class Answers {
  public:
   explicit Answers(std::string_view bytes) : left_(bytes) {}
-  /// Empty: there are no more.
+  /// The next answer; empty: there are no more.
   std::string next() {
     const std::lock_guard lock(mutex_);
     std::uint32_t length = 0;
@@ -43,7 +43,7 @@ extern "C" int LLVMFuzzerTestOneInput(const char* data, std::size_t size) {
   winnow::set_verbosity(winnow::Verbosity::quiet);
   Answers answers({data, size});
   const winnow::test::LoopbackServer server([&](int fd) {
-    const timeval patience{0, 10'000};  // who waits for the rest of an answer waits for nothing
+    const timeval patience{0, 10'000};  // nothing more comes after a cut answer
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
     winnow::test::answer_commands(fd, [&](const winnow::test::Words&) {
       auto answer = answers.next();

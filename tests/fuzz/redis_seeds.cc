@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a server answers that holds two documents, and one that holds nothing.
+// Answers of a server with two documents, and of an empty server.
 #include <cstdint>
 #include <string>
 

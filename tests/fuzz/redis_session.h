@@ -10,7 +10,7 @@
 
 namespace winnow::test {
 
-/// What a store on a server is used for, in an order that does not depend on the answers of one that is well.
+/// Uses a store on a server in every way, in an order that does not depend on the answers of an intact server.
 inline void use_archive_at(const std::string& url) {
   refusal([&] {
     const std::shared_ptr<store::ByteStore> bytes = store::open({url}, store::Missing::is_created);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// TARGET_replay: the target's seeds as a plain test. Each is run as it is, cut at some places and with some bytes
-// changed, the same ones every time. A finding ends the process, as it does under libFuzzer.
+// TARGET_replay: runs the target's seeds as a plain test, each unchanged, cut at some places, and with some bytes
+// changed; every run makes the same cuts and changes. A finding aborts the process, as under libFuzzer.
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
@@ -17,7 +17,7 @@ extern "C" int LLVMFuzzerTestOneInput(const char* data, std::size_t size);
 
 namespace {
 
-/// Of one seed, at most, and of all seeds together.
+/// Cuts and changes of one seed at most, and inputs from all seeds together.
 constexpr int kCuts = 8;
 constexpr int kChanges = 32;
 constexpr int kInputs = 1200;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any bytes as a saved cache, with checksums that hold: refused with an Error, or loaded, and then the next steps must
-// not leave their lanes.
+// Any bytes as a saved cache with valid checksums: refused with an Error, or loaded; then further steps must not read
+// or write outside its lanes.
 #include <string>
 #include <vector>
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Caches of methods that keep everything, evict once or at every step, with state, summaries and un-rotated keys.
+// Caches of methods that keep everything, that evict once or at every step, and that have state, summaries or
+// un-rotated keys.
 #include <string>
 #include <vector>
 

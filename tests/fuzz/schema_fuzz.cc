@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any text as a schema: refused by a sentence, or a grammar that can be read, if it has a text at all.
+// Any text as a schema: refused with a UsageError, or turned into a grammar that parses (unless it matches no text).
 #include <cstdlib>
 #include <string_view>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Schemas with every keyword, with references in a circle, and ones that cannot be.
+// Schemas with every keyword, with circular references, and invalid ones.
 #include "fuzz/seeds.h"
 
 void winnow::test::write_seeds(const std::filesystem::path& folder) {

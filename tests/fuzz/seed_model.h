@@ -12,7 +12,7 @@
 
 namespace winnow::test {
 
-/// The model that the fuzzer's saved caches are of; its file is gone, it stays mapped.
+/// The model of the fuzzer's saved caches. Its file is deleted but stays mapped.
 inline std::shared_ptr<const Model> seed_model() {
   TinyModel tiny;
   tiny.n_layer = 1;

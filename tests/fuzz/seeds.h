@@ -6,10 +6,10 @@
 
 namespace winnow::test {
 
-/// Writes the inputs that a fuzz target starts from, one file each. Each target has its own.
+/// Writes the seeds of a fuzz target, one file each. Each target defines this function.
 void write_seeds(const std::filesystem::path& folder);
 
-/// Writes one of them.
+/// Writes one seed.
 void write_seed(const std::filesystem::path& path, std::string_view bytes);
 
 }  // namespace winnow::test

@@ -12,7 +12,7 @@
 
 namespace winnow::test {
 
-/// A server over the fuzzer's model without a listener: its site, its engine, and the loop that is its thread for HTTP.
+/// A server over the fuzzer's model without a listener: its site, its engine, and the loop of its HTTP thread.
 class FuzzedServer {
  public:
   FuzzedServer() { set_verbosity(Verbosity::quiet); }

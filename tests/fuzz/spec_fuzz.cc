@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Specs, budgets and kv types from any bytes: refused with a UsageError, or printed in a form that reads back as the
-// same.
+// Specs, budgets and kv types from any bytes: refused with a UsageError, or printed in a form that parses to the same
+// value.
 #include <cstdlib>
 #include <string_view>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Specs of one method, with options, of several and of wrappers; budgets; types.
+// Specs of one method, with options, of several methods and of wrappers; budgets; types.
 #include "fuzz/seeds.h"
 
 void winnow::test::write_seeds(const std::filesystem::path& folder) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any bytes as a chat template and, after a zero byte, as an answer to it: the template is refused with a
-// TemplateError, or puts all messages, and the deltas of the answer are together its message.
+// Any bytes as a chat template and, after a zero byte, an answer to it: the template is refused with a TemplateError or
+// formats all messages, and the answer's deltas add up to its message.
 #include <array>
 #include <cstdlib>
 #include <string>

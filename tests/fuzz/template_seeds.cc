@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// llama.cpp's collection of templates, and small ones that use much of Jinja, each with an answer.
+// llama.cpp's collection of templates, and small templates that use many features of Jinja, each with an answer.
 #include <fstream>
 #include <iterator>
 #include <string>
