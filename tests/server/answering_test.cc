@@ -14,7 +14,7 @@
 namespace winnow::server {
 namespace {
 
-/// Notes the events of one answer, and puts its deltas together.
+/// Records the events of one answer, and concatenates its deltas.
 class Notes : public AnswerWriter {
  public:
   void refused(const std::exception_ptr& /*why*/) override { events += "refused "; }
@@ -45,7 +45,7 @@ class Notes : public AnswerWriter {
   bool all_whole = true;
 };
 
-/// Answers of a model whose template knows no tools.
+/// The answer format of a model whose template has no tools.
 chat::AnswerFormat format_with_calls() {
   const chat::Template plain("test", {"{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}"}, "", "");
   const Message question{Role::user, "?"};
@@ -66,7 +66,7 @@ AnswerPlan plan_of(bool streams) {
   return out;
 }
 
-/// Lets an answer come in tokens that are cut anywhere.
+/// Sends an answer in tokens that are cut at random places.
 std::shared_ptr<Notes> told(const std::string& text, const MakeReader& reader, bool streams, unsigned seed) {
   const auto writer = std::make_shared<Notes>();
   Answering answering(nullptr, plan_of(streams), reader, writer);
@@ -74,7 +74,7 @@ std::shared_ptr<Notes> told(const std::string& text, const MakeReader& reader, b
   std::mt19937 random(seed);
   Generation generation{.text = text, .tokens = {}, .logprobs = {}, .finish = FinishReason::stop};
   std::size_t sent = 0;
-  while (sent < text.size() && random() % 40 != 0) {  // the end of an answer may come with it alone
+  while (sent < text.size() && random() % 40 != 0) {  // sometimes the end arrives only with finished()
     const std::size_t bytes = std::min<std::size_t>(random() % 4, text.size() - sent);
     answering.token(0, 0, {}, text.substr(sent, bytes));
     generation.tokens.push_back(1);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Answers are those of `winnow run`, however they are asked for, and whatever else runs."""
+"""Answers equal those of `winnow run`, whichever route is used and whatever else runs."""
 
 import json
 import math
@@ -50,7 +50,7 @@ def chat(*parts, tokens=20, **fields):
 
 
 def text_of(events):
-    """What a stream's chunks say, by choice."""
+    """The content of a stream's chunks, by choice."""
     out = {}
     for event in events:
         for choice in event["choices"]:
@@ -82,7 +82,7 @@ def test_a_completion_is_that_of_run(server, model, text, keeping):
 @pytest.mark.parametrize("protocol", ["question-aware", "question-agnostic"])
 @pytest.mark.parametrize("keeping", METHODS)
 def test_a_chat_about_a_text_is_that_of_run(server, model, text, keeping, protocol):
-    """Two parts stand for a text and a question, with a blank line in between."""
+    """A message of two parts is a text and a question with a blank line in between."""
     record = run(model, "-f", text, "-p", "and?", "-n", "20", protocol=protocol, **keeping)
     reply = server.good(CHAT, chat(TEXT + "\n", "and?", winnow={**keeping, "protocol": protocol}))
     assert reply["choices"][0]["message"] == {"role": "assistant", "content": record["answer"]}
@@ -99,7 +99,8 @@ def test_a_system_message_is_that_of_run(server, model):
 
 
 def test_what_comes_before_the_last_question_is_compressed_in_stages(server):
-    """What opens the first message is shorter than the budget; from there to the last message is a stage of its own."""
+    """The opening of the first message is shorter than the budget; the part from there to the last message is a
+    separate stage."""
     messages = [{"role": "user", "content": TEXT}, {"role": "assistant", "content": "Yes."}, {"role": "user", "content": "and?"}]
     body = {"messages": messages, "max_tokens": 1, "ignore_eos": True, "winnow": {**SNAPKV, "protocol": "question-agnostic"}}
     told = server.good(CHAT, body)["winnow"]
@@ -112,7 +113,7 @@ def test_what_comes_before_the_last_question_is_compressed_in_stages(server):
 
 @pytest.mark.parametrize("protocol", ["question-aware", "question-agnostic"])
 def test_a_share_of_a_short_prompt_is_raised_to_what_the_method_needs(server, protocol):
-    """A server with a share as its budget answers "Hello", too; a number of entries that is too small is refused."""
+    """With a share as its budget, a server answers even "Hello"; a number of entries that is too small is refused."""
     body = {"messages": [{"role": "user", "content": "Hello"}], "max_tokens": 3, "ignore_eos": True}
     told = server.good(CHAT, {**body, "winnow": {"kv": "snapkv:window=8", "budget": "1%", "protocol": protocol}})["winnow"]
     assert told["budget"] == "1%" and told["entries_per_head"] >= 8
@@ -311,7 +312,7 @@ def test_texts_need_less_memory_than_there_is(model):
 
 @pytest.mark.parametrize("keeping", [{}, SNAPKV])
 def test_an_echoed_prompt_has_the_probabilities_of_its_tokens(model, keeping):
-    """Each is the probability of that token after what is before it, read as a prompt of its own."""
+    """Each log probability equals that of the token after all tokens before it, read as a separate prompt."""
     with Server(model, "--context", "1000", "--precision", "f32", "--kv-type", "f32") as server:
         whole = server.good("/tokenize", {"content": TEXT})["tokens"]
         reply = server.good(COMPLETION, {"prompt": whole, "max_tokens": 1, "ignore_eos": True, "echo": True, "logprobs": 2, "winnow": keeping})["choices"][0]

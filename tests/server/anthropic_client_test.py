@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Anthropic's client for Python against the server: it judges answers, the order of a stream's events, and errors."""
+"""Anthropic's Python client against the server: the client checks answers, the order of a stream's events, and
+errors."""
 
 import json
 

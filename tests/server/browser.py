@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A headless Chromium, spoken to by the Chrome DevTools Protocol over a pipe."""
+"""A headless Chromium, controlled through the Chrome DevTools Protocol over a pipe."""
 
 import base64
 import json
@@ -16,7 +16,7 @@ CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", 
 OPTIONS = [
     "--headless=new",
     "--remote-debugging-pipe",
-    "--no-sandbox",  # tests may run as root, and open pages of this machine only
+    "--no-sandbox",  # tests may run as root, and open only pages of this machine
     "--disable-gpu",
     "--disable-dev-shm-usage",
     "--disable-background-networking",
@@ -27,13 +27,13 @@ OPTIONS = [
 
 
 class Browser:
-    """Reads from the descriptor 3 and writes to 4: messages of JSON, each ended by a zero."""
+    """Chromium reads from descriptor 3 and writes to 4: JSON messages, each terminated by a zero byte."""
 
     def __init__(self):
         self.folder = tempfile.TemporaryDirectory(prefix="winnow-browser-", ignore_cleanup_errors=True)
         theirs_in, self.to = os.pipe()
         self.out, theirs_out = os.pipe()
-        # bash moves the pipes' ends to where Chromium wants them.
+        # bash moves the pipes' ends to the descriptors that Chromium expects.
         command = ["bash", "-c", f'exec "$@" 3<&{theirs_in} 4>&{theirs_out}', "bash", CHROMIUM, *OPTIONS, f"--user-data-dir={self.folder.name}", "about:blank"]
         self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, pass_fds=(theirs_in, theirs_out))
         os.close(theirs_in)
@@ -46,7 +46,7 @@ class Browser:
         return self
 
     def __exit__(self, *_):
-        os.close(self.to)  # which ends it
+        os.close(self.to)  # ends Chromium
         try:
             self.process.wait(timeout=10)
         except subprocess.TimeoutExpired:
@@ -56,7 +56,7 @@ class Browser:
         self.folder.cleanup()
 
     def receive(self, seconds):
-        """The next message, or nothing within the time."""
+        """The next message; None if there is none in time."""
         end = time.monotonic() + seconds
         while b"\0" not in self.held:
             ready, _, _ = select.select([self.out], [], [], max(0, end - time.monotonic()))
@@ -87,7 +87,7 @@ class Browser:
 
 
 class Page:
-    """A tab. What it complains of and asks for is in `errors` and `urls`."""
+    """A tab. errors() and urls() list its complaints and its requests."""
 
     def __init__(self, browser, url):
         self.browser = browser
@@ -124,7 +124,7 @@ class Page:
         return self.js(f"document.querySelector({json.dumps(selector)}).innerText")
 
     def type(self, selector, text):
-        """As a user does: the focus, then the text in place of what was there."""
+        """Types like a user: focuses the element, then replaces its text."""
         self.js(f"(e => {{ e.focus(); e.select() }})(document.querySelector({json.dumps(selector)}))")
         self.call("Input.insertText", text=text)
 
@@ -136,7 +136,7 @@ class Page:
             self.call("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=code, text=text if kind == "keyDown" else "")
 
     def click(self, selector, down=0.5):
-        """In the middle, or so far down."""
+        """Clicks an element at `down` of its height, by default in the middle."""
         box = self.js(f"(e => {{ e.scrollIntoView({{block: 'center', behavior: 'instant'}}); const b = e.getBoundingClientRect(); return [b.x + b.width / 2, b.y + b.height * {down}] }})(document.querySelector({json.dumps(selector)}))")
         for kind in ("mousePressed", "mouseReleased"):
             self.call("Input.dispatchMouseEvent", type=kind, x=box[0], y=box[1], button="left", clickCount=1)
@@ -148,7 +148,8 @@ class Page:
         self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
 
     def stand_in(self, pattern, body, kind):
-        """The next request for such an address waits for answer_now(), which answers it with this in the place of the server."""
+        """Holds the next request for a matching address until answer_now(), which answers it with `body` in place of
+        the server."""
         self.call("Fetch.enable", patterns=[{"urlPattern": pattern}])
         self.reply = {"body": base64.b64encode(body.encode()).decode(), "responseHeaders": [{"name": "Content-Type", "value": kind}]}
 
@@ -156,7 +157,7 @@ class Page:
         end = time.monotonic() + PATIENCE
         while not (asked := self.events("Fetch.requestPaused")):
             assert time.monotonic() < end
-            self.js("0")  # which takes what has come
+            self.js("0")  # reads the events that have arrived
         self.call("Fetch.fulfillRequest", requestId=asked[0]["requestId"], responseCode=200, **self.reply)
         self.call("Fetch.disable")
         self.browser.events[:] = [event for event in self.browser.events if event["method"] != "Fetch.requestPaused"]
@@ -165,7 +166,7 @@ class Page:
         return [event["params"] for event in self.browser.events if event.get("sessionId") == self.session and event["method"] == name]
 
     def errors(self):
-        """What the console shows as wrong, and what was thrown."""
+        """Errors and warnings of the console, and uncaught exceptions."""
         said = [event["args"] for event in self.events("Runtime.consoleAPICalled") if event["type"] in ("error", "warning", "assert")]
         logged = [event["entry"]["text"] for event in self.events("Log.entryAdded") if event["entry"]["level"] in ("error", "warning")]
         return said + logged + self.events("Runtime.exceptionThrown")
@@ -174,14 +175,14 @@ class Page:
         return [event["request"]["url"] for event in self.events("Network.requestWillBeSent")]
 
     def reload(self):
-        """The page anew: what is asked of it next finds the new one."""
+        """Reloads the page, and returns when the new one is there."""
         self.js("window.isOld = true")
         self.call("Page.reload")
         self.wait("!window.isOld")
 
     def screenshot(self, path):
-        """The whole page. The window is made as high as it: what lies beyond a window is drawn without a scroll bar, and
-        so as wide as the bar was too much."""
+        """Saves an image of the whole page. The window is made as high as the page, because an image beyond the window
+        would be drawn without the scroll bar and be too wide."""
         size = self.js("(e => [innerWidth, e.scrollHeight])(document.documentElement)")
         self.resize(*size)
         data = self.call("Page.captureScreenshot", format="png")["data"]

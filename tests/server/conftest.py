@@ -18,7 +18,7 @@ def model(work):
 
 @pytest.fixture(scope="module")
 def server(model):
-    """One server for all cases of a file, which must be in order when they are through."""
+    """One server for all cases of a file; it must be in order when they are done."""
     with Server(model, "--context", "100000") as one:
         yield one
         assert one.get("/health") == (200, {"status": "ok"})
@@ -27,6 +27,6 @@ def server(model):
 
 @pytest.fixture(scope="module")
 def brief(server):
-    """Fields of a request whose answer ends by itself after eight tokens, or as soon as a grammar allows it then."""
+    """Fields of a request whose answer ends after eight tokens, or as soon after that as its grammar allows."""
     (end,) = server.good("/tokenize", {"content": "</s>"})["tokens"]
     return {"logit_bias": {str(end): 100}, "min_tokens": 8, "temperature": 0}

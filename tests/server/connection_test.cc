@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A connection over a pair of sockets, with a handler that notes what it gets: what is taken, what is refused, and how
-// many bytes are held meanwhile.
+// A connection over a pair of sockets with a handler that records its calls: which requests are accepted, which are
+// refused, and how many bytes are held meanwhile.
 #include "server/http/connection.h"
 
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ namespace {
 namespace net = boost::asio;
 using net::ip::tcp;
 
-/// Takes a body by POST, and answers with what it got.
+/// Accepts bodies by POST, and records every request in `seen`.
 class Notes : public HttpHandler {
  public:
   std::vector<Header> headers_for(const HttpHead& /*head*/) const override { return {}; }
@@ -44,7 +44,7 @@ class Notes : public HttpHandler {
     return {status, sentence};
   }
 
-  /// A stream that says nothing by itself.
+  /// Begins a stream that writes only when the connection has been silent.
   void begin_silently(const std::shared_ptr<Responder>& to) {
     to->begin();
     to->on_silence([this, to] {
@@ -72,8 +72,8 @@ class Pair {
   tcp::socket server;
 };
 
-/// Sends `begin` and `middle` so many times, and reads all replies. Bytes that the server has not taken stay unsent. It
-/// does not close its side before: who does that is taken to have gone.
+/// Sends `begin` once and `middle` `times` times, then reads all replies. `sent` counts the bytes that the server's
+/// socket accepted. The client's side stays open until the end, since the server drops clients that close it.
 net::awaitable<void> talk(tcp::socket& client, std::string begin, std::string middle, int times, std::size_t& sent,
                           std::string& replies) {
   boost::system::error_code error;
@@ -121,7 +121,7 @@ class ConnectionTest : public ::testing::Test {
   std::size_t sent_ = 0;
 };
 
-/// Requests that another server may read in another way. Each would hide a second request in the first one's body.
+/// Requests that another server may parse differently. Each would hide a second request in the first one's body.
 TEST_F(ConnectionTest, WhatCouldHideAnotherRequestIsRefused) {
   const std::string hidden = "GET /hidden HTTP/1.1\r\nHost: a\r\n\r\n";
   const std::string length = "Content-Length: " + std::to_string(hidden.size()) + "\r\n";
@@ -208,7 +208,8 @@ TEST_F(ConnectionTest, BodyThatNobodyTakesIsNotRead) {
   EXPECT_EQ(room_.bodies->peak(), 0U);
 }
 
-/// A client goes on until the server has closed: of 64 MiB it can send what the sockets hold, and no more is kept.
+/// A client sends until the server closes: of 64 MiB it can send only what the sockets' buffers hold, and the server
+/// keeps no more than a line.
 TEST_F(ConnectionTest, LinesBetweenChunksAreBounded) {
   const std::string head = "POST /x HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
   const std::string much(1 << 16, 'x');

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How answers are sampled where a request does not say it: by the options of the server, else by the model's file, else as by llama.cpp's server."""
+"""Sampling without fields in the request: the server's options apply, else the model file's keys, else llama.cpp's
+defaults."""
 
 import collections
 import re
@@ -28,7 +29,7 @@ def serving(model, *options):
 
 
 def told(server):
-    """The defaults that /props tells."""
+    """The defaults in /props."""
     settings = server.get("/props")[1]["default_generation_settings"]
     return {name: round(settings[name], 6) for name in LLAMA_SERVER}
 
@@ -38,7 +39,7 @@ def text(server, **fields):
 
 
 def check_defaults(server, expected):
-    """That answers without fields are those with all of these fields, and that /props says so."""
+    """Checks that answers without fields equal those with all of these fields, and that /props shows them."""
     assert told(server) == expected
     for seed in range(3):
         assert text(server, seed=seed) == text(server, seed=seed, **expected)
@@ -108,7 +109,7 @@ def test_what_winnow_does_not_do_is_named(model, work):
 
 
 def chats(model, *options):
-    """Answers of four chats to the same words."""
+    """The answers of four chats to the same message."""
     command = [WINNOW, "chat", "-m", model, "-n", "12", "--ignore-eos", "-q", "--threads", "1", *options]
     return [subprocess.run(command, input=b"hello\n", capture_output=True, check=True, timeout=PATIENCE).stdout for _ in range(4)]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""examples/deploy on loopback: HAProxy, two servers and Redis. Servers are killed while clients ask."""
+"""examples/deploy on loopback: HAProxy, two servers and Redis. Servers are killed while clients send requests."""
 
 import contextlib
 import http.client
@@ -46,7 +46,7 @@ class Balancer(Client):
         super().__init__("127.0.0.1", port)
         addresses = {name: f"127.0.0.1:{p}" for name, p in zip(("WINNOW_FRONT", "WINNOW_A", "WINNOW_B"), (port, *servers))}
         self.log = tempfile.NamedTemporaryFile("w")
-        self.errors = []  # that until_done() has got over
+        self.errors = []  # that until_done() retried
         self.process = subprocess.Popen(["haproxy", "-db", "-f", str(DEPLOY / "haproxy.cfg")], env={**os.environ, **addresses}, stderr=self.log)
 
     def __enter__(self):
@@ -60,11 +60,11 @@ class Balancer(Client):
         self.log.close()
 
     def status_of(self, method, path, body=None, **headers):
-        """None where the connection is lost."""
+        """The status; None if the connection is lost."""
         return self.tried(method, path, body, **headers)[0]
 
     def tried(self, method, path, body=None, **headers):
-        """Status and text; no status where the reply is lost or cut off."""
+        """Status and text; the status is None if the reply is lost or cut off."""
         try:
             status, _, text = self.ask(method, path, json.dumps(body) if body else None, **headers)
         except LOST:
@@ -73,7 +73,7 @@ class Balancer(Client):
         return (None if is_cut else status), text.decode()
 
     def until_done(self, method, path, body=None, **headers):
-        """The reply that a client gets which asks again after errors, as OpenAI's does."""
+        """The final reply to a client that retries after errors, as OpenAI's client does."""
         end = time.monotonic() + PATIENCE
         while True:
             status, text = self.tried(method, path, body, **headers)
@@ -85,7 +85,7 @@ class Balancer(Client):
 
 
 def text_of(reply):
-    """The answer's text, of one reply or of a stream."""
+    """The answer's text, from one reply or from a stream."""
     if not reply.startswith("data: "):
         return json.loads(reply)["choices"][0]["message"]["content"]
     events = [json.loads(line.removeprefix("data: ")) for line in reply.splitlines() if line.startswith("data: {")]
@@ -98,7 +98,7 @@ def chat(question, way, **fields):
 
 
 class Load:
-    """Clients in threads, each of which repeats one thing. What a client finds wrong ends the test."""
+    """Clients in threads; each repeats one step. An error that a client finds ends the test."""
 
     def __init__(self):
         self.clients, self.done, self.wrong = [], [], []
@@ -118,7 +118,7 @@ class Load:
             raise
 
     def goes_on(self):
-        """Waits until every client has ended two more things."""
+        """Waits until every client has finished two more steps."""
         before = list(self.done)
         wait_for(lambda: self.wrong or all(now >= then + 2 for now, then in zip(self.done, before)))
         assert not self.wrong, self.wrong
@@ -135,7 +135,8 @@ class Load:
 
 
 class Conversation:
-    """Takes turns in a session as examples/deploy/README.md says: looks before it asks again."""
+    """Takes turns in a session as examples/deploy/README.md says: after an error it looks at the session before it asks
+    again."""
 
     def __init__(self, front, name, way, stream):
         self.front, self.name, self.way, self.stream = front, name, way, stream
@@ -171,7 +172,7 @@ class Conversation:
 
 
 class Plain:
-    """Asks the same things again and again, and knows the answers."""
+    """Repeats the same requests and compares the answers with known ones."""
 
     def __init__(self, front, bodies, answers):
         self.front, self.bodies, self.answers = front, bodies, answers
@@ -185,7 +186,7 @@ class Plain:
 
 
 class Librarian:
-    """Adds documents, and asks the last one."""
+    """Adds documents, and asks questions about the last one."""
 
     def __init__(self, front):
         self.front = front
@@ -202,7 +203,7 @@ class Librarian:
 
 @pytest.fixture(scope="module")
 def known(model):
-    """Plain requests, and what one server answers."""
+    """Plain requests, and the answers of one server."""
     bodies = [chat(f"Question {i}? " * 5, way, stream=stream) for i, way in enumerate(WAYS) for stream in (False, True)]
     with Server(model, "--context", "100000") as server:
         return bodies, [text_of(server.ask("POST", CHAT, json.dumps(body))[2].decode()) for body in bodies]
@@ -231,7 +232,7 @@ def test_nothing_is_lost_when_a_server_goes(model, known, how):
                 servers[which].process.wait(timeout=PATIENCE)
                 load.goes_on()
                 servers[which] = stack.enter_context(Server(model, *options, port=ports[which]))
-                wait_for(lambda: load.wrong or " status=" in servers[which].said())  # HAProxy sends it requests again
+                wait_for(lambda: load.wrong or " status=" in servers[which].said())  # HAProxy sends it requests again after the restart
         assert how == signal.SIGKILL or not front.errors, "a server that drains is missed by nobody"
         print("turns:", [len(c.said) // 2 for c in conversations], "errors seen:", [c.troubles for c in conversations])
         for server in servers:
@@ -253,7 +254,7 @@ def test_a_client_that_goes_cancels_its_request(model):
 
 
 class Dying:
-    """Answers /health; it closes the connection of any other request without an answer."""
+    """A server that answers /health and closes the connection of any other request without an answer."""
 
     def __init__(self):
         self.listener = socket.create_server(("127.0.0.1", 0))
@@ -284,7 +285,7 @@ def test_a_turn_that_a_server_has_got_is_not_sent_again():
 
 
 def unit():
-    """The lines of the service by their keys; of several with one key the last one."""
+    """The service file's values by key; the last one if a key repeats."""
     lines = SERVICE.read_text().splitlines()
     return dict(line.split("=", 1) for line in lines if "=" in line and not line.startswith("#"))
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Documents over HTTP: what is kept, who sees it, and what happens when the store fails."""
+"""Documents over HTTP: storage, owners, and failures of the store."""
 
 import http.client
 import json
@@ -39,7 +39,7 @@ def names(server):
 
 
 def docs(store, *arguments):
-    """What `winnow docs` prints about the same store."""
+    """The output of `winnow docs` for the same store."""
     command = [WINNOW, "docs", arguments[0], "--store", str(store), *map(str, arguments[1:])]
     return subprocess.run(command, capture_output=True, text=True, check=True, timeout=PATIENCE).stdout
 
@@ -129,7 +129,8 @@ def test_a_server_without_documents(server):
 
 
 def test_documents_are_read_beside_answers(model, store):
-    """An answer is what it is alone, and so is each document, however many come at once; the same one may come twice."""
+    """An answer and each document are the same as alone, however many are read at once; the same document may come
+    twice."""
     body = {"prompt": "hello there", "max_tokens": 300, "ignore_eos": True}
     texts = {f"d{i}": words(15 + 6 * (i // 2), i // 2) for i in range(8)}
     with Server(model, "--documents", str(store), "--context", "100000") as server:
@@ -219,7 +220,7 @@ def test_a_store_that_is_gone_and_comes_back(model):
 
 @needs_redis
 def test_a_store_that_goes_while_a_document_is_read(model):
-    """Nothing is lost but the document, and its client hears of it."""
+    """Only this document is lost, and its client gets an error."""
     with Redis() as redis, Server(model, "--documents", redis.url(0), "--parallel", "1", "--context", "100000") as server:
         replies = []
         blocking = server.begin_post("/v1/completions", {"prompt": "x", "max_tokens": 90_000, "ignore_eos": True, "stream": True})
@@ -248,7 +249,7 @@ def asked(answer):
 
 
 def body_of(method, budget, question, chat, names=("a", "b")):
-    """A request, and the command's options for the same."""
+    """A request, and the options of the equivalent command."""
     how = {"documents": list(names), "ask": method} | ({"budget": budget} if budget else {})
     prompt = {"messages": [{"role": "user", "content": question}]} if chat else {"prompt": question}
     options = ["--doc", *names, "--method", method, "-p", question, "-n", 12] + (["--budget", budget] if budget else []) + ([] if chat else ["--raw"])
@@ -318,7 +319,7 @@ def test_asking_without_documents_or_a_store(server):
 
 
 def test_documents_that_are_removed_while_they_are_asked(shelf):
-    """An answer, or a sentence; the server goes on."""
+    """Each request gets an answer or an error, and the server goes on."""
     seen = set()
     for i in range(12):
         shelf.good(DOCUMENTS, {"name": "a", "text": words(30, i)})
@@ -348,7 +349,7 @@ def test_a_client_that_goes_while_documents_are_asked(shelf):
 @pytest.mark.parametrize("file", ["data.mdb", "lock.mdb"])
 @pytest.mark.parametrize("left", [0, 8192])
 def test_a_store_that_is_cut_while_it_is_mapped_ends_with_a_sentence(model, store, file, left):
-    """Or it is refused with one: it depends on which page is read first."""
+    """Or the request is refused; that depends on which page is read first."""
     with Server(model, "--documents", str(store), "--context", "100000") as server:
         for i in range(4):
             server.good(DOCUMENTS, {"name": f"a{i}", "text": words(33, i)})

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Embeddings over HTTP: their form, and what they must be whatever the numbers are. The engine's test compares the numbers with libllama's."""
+"""Embeddings over HTTP: their form, and properties that hold for any numbers. The engine's test compares the numbers
+with libllama's."""
 
 import base64
 import math

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a server begins and ends, and what it refuses when there is too much to do."""
+"""The start and the end of a server, and its refusals under too much load."""
 
 import concurrent.futures
 import contextlib
@@ -26,7 +26,7 @@ def refuse(*arguments, code, parts):
 
 
 def start(server, body):
-    """A stream that has begun; what comes of it."""
+    """Begins a stream; returns the connection and a file to read from."""
     client = server.begin_post(COMPLETION, body)
     stream = client.makefile("rb")
     assert read_head(stream)[0] == 200
@@ -62,13 +62,13 @@ def test_what_cannot_be_is_refused(model, work):
 
 
 def test_a_model_that_cannot_be_loaded_opens_no_port(work):
-    """The port is another's, and the error is the model's."""
+    """The port is taken, but the error is about the model, which is loaded first."""
     with contextlib.closing(socket.create_server(("127.0.0.1", 0))) as taken:
         refuse("-m", f"{work}/absent.gguf", "--port", str(taken.getsockname()[1]), code=1, parts=["absent.gguf"])
 
 
 def test_memory_in_which_no_request_fits_is_refused(model):
-    """With what is needed, the smallest request is answered."""
+    """With the memory that the message names, the smallest request is answered."""
     options = ["--prefix-memory", "0", "--memory"]
     result = subprocess.run([WINNOW, "serve", "-m", model, *options, "1KiB"], capture_output=True, text=True, timeout=PATIENCE)
     check_refusal(result, 2, "--memory 1.0 KiB is too little", "0 B", "--prefix-memory")
@@ -90,7 +90,7 @@ def test_a_context_beyond_the_models_is_a_warning(model):
 
 @pytest.mark.parametrize("host, reached", [("0.0.0.0", "127.0.0.1"), ("::", "[::1]")])
 def test_the_address_of_all_addresses_can_be_used(model, host, reached):
-    """And that everybody may use the server is said, unless there is a key."""
+    """Without a key, the server warns that everybody can use it."""
     if host == "::" and not socket.has_dualstack_ipv6():
         pytest.skip("there is no IPv6")
     for keys in ([], ["--api-key", "secret"]):
@@ -115,11 +115,11 @@ def test_an_idle_server_ends_at_once(model, number):
 
 
 def test_running_requests_end_first(model):
-    """After the signal: unhealthy, no new requests, and an answer that comes to its end."""
+    """After the signal the server is unhealthy and refuses new requests, but a running answer is completed."""
     with Server(model, "--context", "100000", "--drain-timeout", "600") as one:
         client, stream = start(one, {**LONG, "max_tokens": 4_000})
         one.process.send_signal(signal.SIGTERM)
-        wait_for(lambda: "finished first" in one.said())  # no other request is there while they are counted
+        wait_for(lambda: "finished first" in one.said())  # counted before the next request comes
         assert one.get("/health")[0] == 503
         assert sentence(one.get("/v1/health")[1], "shutting down")["type"] == "unavailable_error"
         status, headers, body = one.ask("POST", COMPLETION, json.dumps({"prompt": "x"}))
@@ -168,7 +168,7 @@ def test_too_many_requests_are_told_to_come_back(model):
 
 
 def test_too_many_tokens_that_wait_are_told_to_come_back(model):
-    """A prompt that is longer than all that may wait gets in when none waits."""
+    """A prompt longer than the whole limit is accepted if no other prompt waits."""
 
     def post(count, **fields):
         status, headers, body = one.ask("POST", COMPLETION, json.dumps({"prompt": [5] * count, "max_tokens": 1, **fields}))
@@ -245,7 +245,7 @@ def test_an_answer_is_as_long_as_the_context_holds_and_says_so(model):
 
 
 def test_many_clients_at_once(model):
-    """All that ask are answered, and all are gone when they have closed."""
+    """All requests are answered, and all connections are closed in the end."""
     with Server(model) as one:
         clients = [one.connect() for _ in range(400)]
         for client in clients[:60]:
@@ -260,7 +260,7 @@ def test_many_clients_at_once(model):
 
 
 def test_random_clients_leave_nothing(model):
-    """Clients that ask, read some and go at random; then the server is as it was."""
+    """Clients send requests, read a part and leave at random; afterwards the server is as before."""
     with Server(model, "--context", "100000") as one:
         alone = one.good(COMPLETION, {"prompt": "hello", "max_tokens": 30, "ignore_eos": True})["choices"]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The guide's tables of fields: each row does what it says, and no field is missing there or here."""
+"""The guide's tables of fields: each field has the described effect, and no field is missing in the guide or here."""
 
 import concurrent.futures
 import json
@@ -16,7 +16,7 @@ CHAT, COMPLETION = "/v1/chat/completions", "/v1/completions"
 GUIDE = pathlib.Path(__file__).resolve().parents[2] / "docs/guide/server.md"
 MESSAGES = [{"role": "user", "content": "some words to read"}]
 BODY = {CHAT: {"messages": MESSAGES, "max_tokens": 8, "ignore_eos": True}, COMPLETION: {"prompt": "some words to read", "max_tokens": 8, "ignore_eos": True}}
-RED, BLUE = 100, 101  # letters of the tiny model's vocabulary, which has a token for each byte
+RED, BLUE = 100, 101  # letters: the tiny model has a token for each byte
 
 
 def tables():
@@ -51,13 +51,13 @@ def name(server, token):
 
 
 def logprobs(server, prompt):
-    """The model's log probabilities of what may come first, most probable first."""
+    """The model's log probabilities of first tokens, most probable first."""
     found = choices(server, prompt=prompt, max_tokens=1, logprobs=20)[0]["logprobs"]["top_logprobs"][0]
     return sorted(found.items(), key=lambda item: -item[1])
 
 
 def only(server, *letters, **fields):
-    """Answers that can be of these letters only."""
+    """The tokens of an answer that can contain only these letters."""
     return tokens(server, logit_bias={str(letter): 100 for letter in letters}, **fields)
 
 
@@ -110,7 +110,7 @@ def check_reasoning_effort(server):
 
 
 def check_thinking_token_budget(server, field="thinking_token_budget"):
-    """What it does is in thinking_test.py: this template has no thinking."""
+    """thinking_test.py tests its effect; this template has no thinking."""
     for most in (-1, 0, 5):
         assert choices(server, CHAT, **{field: most}) == choices(server, CHAT)
     status, reply = server.post(CHAT, {**BODY[CHAT], field: -2})
@@ -168,7 +168,7 @@ def check_response_format(server):
 
 
 def bare_schema(server, **fields):
-    """The answers of both routes to a request whose schema allows one."""
+    """The answers of both routes to a request whose schema allows only one answer."""
     more = {"ignore_eos": False, "max_tokens": 40}
     return [choices(server, CHAT, **fields, **more)[0]["message"]["content"], choices(server, COMPLETION, **fields, **more)[0]["text"]]
 
@@ -266,13 +266,13 @@ def check_presence_penalty(server):
 
 
 def frequencies(server, count=128, **fields):
-    """How often each first token comes among so many answers."""
+    """The frequency of each first token among `count` answers."""
     got = [one["logprobs"]["tokens"][0] for one in choices(server, prompt="x", max_tokens=1, n=count, seed=1, logprobs=0, **{"temperature": 1, "top_k": 0, "top_p": 1, "min_p": 0, **fields})]
     return {letter: got.count(letter) / count for letter in set(got)}
 
 
 def probabilities(server, temperature=1):
-    """Those of all first tokens, from the model's own log probabilities; what is not among the 20 best counts as the rest."""
+    """The probabilities of the 20 best first tokens, from the model's log probabilities."""
     found = [(letter, value / temperature) for letter, value in logprobs(server, "x")]
     total = sum(math.exp(value) for _, value in found)
     return [(letter, math.exp(value) / (total if temperature != 1 else 1)) for letter, value in found]
@@ -329,7 +329,7 @@ def check_top_logprobs(server):
 
 
 def check_priority(server):
-    """As in vLLM, lower numbers begin first: what waits longest is last when it has the highest."""
+    """As in vLLM, lower numbers begin first: the request with the highest number is last although it waits longest."""
     asked = {}
     with Server(server.model, "--context", "100000", "--parallel", "1") as one, one.begin_post(COMPLETION, {**BODY[COMPLETION], "max_tokens": 90_000, "stream": True}) as first:
         assert first.recv(12).startswith(b"HTTP/1.1 200")
@@ -399,7 +399,7 @@ def test_a_field_without_effect_changes_nothing(server, field):
     assert f"the field {field} of requests" not in server.said()
 
 
-# What asks for what is not there, and what does not.
+# Fields of features that winnow lacks: values that request the feature, and neutral values.
 NOT_THERE = {
     "best_of": ([2], [1]),
     "use_beam_search": ([True], [False]),
@@ -454,11 +454,11 @@ def test_each_field_of_the_tables_has_a_case_and_the_other_way_round():
     assert len(fields) == len({*fields}), "each has one row"
 
 
-# What OpenAI's reference lists for the two routes.
+# Fields in OpenAI's reference for the two routes.
 OPENAI = """audio best_of echo frequency_penalty function_call functions logit_bias logprobs max_completion_tokens max_tokens messages metadata
 modalities model n parallel_tool_calls prediction presence_penalty prompt prompt_cache_key prompt_cache_retention reasoning_effort response_format safety_identifier seed
 service_tier stop store stream stream_options suffix temperature tool_choice tools top_logprobs top_p user verbosity web_search_options""".split()
-# What vLLM adds for sampling.
+# Fields that vLLM adds.
 VLLM = """allowed_token_ids bad_words ignore_eos include_stop_str_in_output length_penalty min_p min_tokens priority prompt_logprobs repetition_penalty skip_special_tokens
 spaces_between_special_tokens stop_token_ids top_k truncate_prompt_tokens use_beam_search cache_salt add_generation_prompt continue_final_message structured_outputs""".split()
 
@@ -470,9 +470,9 @@ def test_the_tables_have_the_fields_of_openai_and_vllm(field):
 
 @pytest.mark.parametrize("field", [*WITHOUT_EFFECT, *NOT_THERE])
 def test_other_types_are_refused(server, field):
-    """Of what changes nothing, too: a mistake is not hidden."""
+    """Even of fields without effect, so that no mistake is hidden."""
     if field in ("guided_regex", "guided_choice", "guided_grammar", "grammar", "chat_template", "prompt_logprobs", "truncate_prompt_tokens", "audio", "web_search_options"):
-        return  # refused whatever it is
+        return  # any value is refused
     path = OF_ONE.get(field, [CHAT])[0]
     good = json.dumps(WITHOUT_EFFECT.get(field, NOT_THERE.get(field, ([], []))[0][:1]))
     wrong = 5 if '"' in good or "true" in good or "false" in good or "[[" in good else "x"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a request says is read by type and range; what cannot be is refused with the field's name, and ends nothing."""
+"""Fields are checked by type and range; a wrong value is refused with the field's name, and the server goes on."""
 
 import json
 import re
@@ -12,7 +12,7 @@ from service import Server, sentence
 CHAT, COMPLETION = "/v1/chat/completions", "/v1/completions"
 VALUES = {"null": None, "boolean": True, "number": 1, "fraction": 0.5, "text": "x", "list": [{}], "object": {"x": []}}
 NUMBER = {"number", "fraction"}
-# What each field may be, besides null and absent.
+# Valid and invalid values of each field, besides null and absent.
 BOTH = {
     "model": {"text"},
     "user": {"text"},
@@ -324,7 +324,7 @@ def test_a_zero_byte_does_not_cut_a_sentence(work, model, path, body_of):
 
 @pytest.fixture(scope="module")
 def recommended():
-    """What `auto` stands for with each protocol."""
+    """The spec that `auto` stands for with each protocol."""
     return json.loads(subprocess.run([WINNOW, "methods", "auto", "--json"], capture_output=True, check=True).stdout)[0]["parts"]
 
 
@@ -336,7 +336,7 @@ def spec_of(server, path, **winnow):
 
 
 def test_auto_goes_by_the_protocol_of_each_request(model, recommended):
-    """Also where the server's own options say auto, and a request only changes the protocol."""
+    """Even if `auto` comes from the server's options and a request changes only the protocol."""
     for options in (["--kv", "auto", "--budget", "24"], ["--budget", "24"], ["--budget", "24", "--protocol", "question-agnostic"]):
         with Server(model, *options) as server:
             for protocol, spec in recommended.items():

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requests that take far more time or memory than they bring, each as path and JSON text by random numbers. A server
-answers or refuses them in good time, and other clients are not affected."""
+"""Random requests, as path and JSON text, that take far more time or memory than their size suggests. A server must
+answer or refuse them in good time, without an effect on other clients."""
 
 import json
 

@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Eight good clients beside hostile ones that have no key: what the good ones get, and how long they wait for a token.
+"""Eight good clients beside hostile ones without a key: the good ones' answers, and their times between tokens.
 
 WINNOW=PROGRAM hostile.py MODEL.gguf [MINUTES [TURNS [SEED]]]
 
-In turns, the good clients ask alone, and beside CLIENTS hostile ones (hostile_requests.py, greedy_requests.py, and
-connections that stay idle, in a process of low priority). Each
-answer must be bit for bit, with its log probabilities, what its request gets alone. Prints a table of the times between
-tokens and of the server's memory, and fails unless the 95th percentile beside the hostile clients is within twice that
-without them. Nothing else should run meanwhile. MINUTES are those of the hostile clients together (10); those of the good
-ones alone are half as many.
+The good clients run alone and beside CLIENTS hostile ones in turn (hostile_requests.py, greedy_requests.py, and
+connections that stay idle, in a process of low priority). Each answer and its log probabilities must equal, bit for bit,
+those that the request gets alone. Prints a table of the times between tokens and of the server's memory, and fails
+unless the 95th percentile beside the hostile clients is at most twice that without them. Nothing else should run
+meanwhile. MINUTES is the total time with hostile clients (10); the time without them is half as long.
 """
 
 import collections
@@ -38,14 +37,14 @@ TEXT = (pathlib.Path(__file__).resolve().parents[2] / "examples/demo/war-and-pea
 
 
 def request_of(number):
-    """A request of some hundred tokens, another one for each number."""
+    """A request of some hundred tokens, different for each number."""
     text = TEXT[600 * number : 600 * number + 1500]
     keeping = [{}, {"kv": "snapkv", "budget": 128}, {"kv": "streaming-llm", "budget": "50%"}][number % 3]
     return {"prompt": text, "max_tokens": 48, "ignore_eos": True, "logprobs": 1, "stream": True, "winnow": keeping}
 
 
 class Good:
-    """Clients with a key; each asks again and again for one of the answers that were got alone."""
+    """Clients with a key; each repeats one of the requests whose answers are known."""
 
     def __init__(self, server):
         self.server = server
@@ -118,7 +117,7 @@ def attack(port, seed, end, done):
         while not end.is_set():
             act = chance.choice([*hostile_requests.ALL, be_greedy, stay_idle])
             with contextlib.suppress(OSError, AssertionError, http.client.HTTPException, KeyError, ValueError):
-                act(server, chance)  # what it says is checked elsewhere, and here it is mostly that a key is missing
+                act(server, chance)  # replies are checked elsewhere; here most say that a key is missing
             counts[act.__name__] += 1
             time.sleep(chance.random() / 5)
 
@@ -131,7 +130,7 @@ def attack(port, seed, end, done):
 
 
 def memory(process):
-    """Bytes that a process has resident, now and at most."""
+    """Resident bytes of a process, now and at most."""
     with open(f"/proc/{process}/status") as file:
         lines = dict(line.split(":", 1) for line in file if ":" in line)
     return tuple(int(lines[name].split()[0]) << 10 for name in ("VmRSS", "VmHWM"))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requests of clients that want to stop a server, to take its memory, or to have a proxy before it misled. Each is a
-function of a server and random numbers, and checks what the server says."""
+"""Requests of clients that try to stop a server, to exhaust its memory, or to mislead a proxy in front of it. Each is a
+function of a server and random numbers, and checks the server's reply."""
 
 import contextlib
 import json
@@ -22,9 +22,9 @@ MISLEADING = [
 
 
 def statuses(server, data):
-    """Of all replies to some bytes, until the server closes."""
+    """The statuses of all replies to some bytes, until the server closes."""
     with contextlib.closing(server.connect()) as client:
-        with contextlib.suppress(OSError):  # it may close before all has been sent
+        with contextlib.suppress(OSError):  # the server may close before everything is sent
             client.sendall(data)
         replies = b""
         with contextlib.suppress(ConnectionResetError):

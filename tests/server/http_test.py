@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Clients that are slow, wrong, hostile or gone: the server answers what can be answered, and serves the others."""
+"""Clients that are slow, wrong, hostile or gone: the server answers valid requests, and serves other clients."""
 
 import contextlib
 import http.client
@@ -94,13 +94,13 @@ def test_a_body_that_is_too_long(model):
     b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 30000000\r\n\r\n",
 ])  # fmt: skip
 def test_who_has_no_key_takes_no_memory(model, head):
-    """Ten clients send as much as they can, up to 30 MB each; the server has hardly more than before."""
+    """Ten clients send as much as they can, up to 30 MB each; the server's memory hardly grows."""
     with Server(model, "--api-key", "secret") as one:
         assert one.get("/health")[0] == 200
         before = one.peak_bytes()
         clients = [one.connect() for _ in range(10)]
         for client in clients:
-            with contextlib.suppress(OSError):  # it closes before all has been sent
+            with contextlib.suppress(OSError):  # the server closes before everything is sent
                 client.sendall(head)
                 for _ in range(30):
                     client.sendall(b"x" * 1_000_000)
@@ -111,7 +111,7 @@ def test_who_has_no_key_takes_no_memory(model, head):
 
 
 def test_a_body_that_a_route_does_not_take(server):
-    """The route answers, and the bytes are no request."""
+    """The route answers, and the body's bytes are not taken for a request."""
     for method in ("GET", "DELETE", "HEAD"):
         reply = reply_to(server, method.encode() + b" /health HTTP/1.1\r\nHost: localhost\r\nContent-Length: 51\r\n\r\nGET /slots HTTP/1.1\r\nHost: localhost\r\n\r\n")
         assert reply is not None and reply[0] == (405 if method == "DELETE" else 200) and reply[1]["Connection"] == "close"
@@ -165,12 +165,12 @@ def test_half_closed_and_cut_requests_end_nothing(server):
     whole = post_bytes(COMPLETION, GOOD)
     for end in (0, 1, 10, len(whole) - len(GOOD), len(whole) - 1):
         assert reply_to(server, whole[:end], half_close=True) is None
-    reply_to(server, whole, half_close=True)  # an answer, or none: who has closed is taken to have gone
+    reply_to(server, whole, half_close=True)  # an answer or none: the server may drop a client that has closed its side
     assert server.post(COMPLETION, GOOD)[0] == 200
 
 
 def test_slow_headers_are_cut_off_and_idle_clients_are_not_in_the_way(server):
-    """Headers have 10 s; meanwhile others are served."""
+    """The server waits 10 s for headers and serves others meanwhile."""
     begin = time.monotonic()
     slow = [server.connect() for _ in range(100)]
     for client in slow:
@@ -181,7 +181,7 @@ def test_slow_headers_are_cut_off_and_idle_clients_are_not_in_the_way(server):
             client.sendall(b"x")
         time.sleep(1)
     for client in slow:
-        with contextlib.suppress(ConnectionResetError):  # what it has sent may not have been read
+        with contextlib.suppress(ConnectionResetError):  # the server may close before it has read everything
             assert client.recv(1000) == b"", "it is closed"
         client.close()
     assert time.monotonic() - begin >= 9
@@ -197,7 +197,7 @@ def test_a_connection_too_many_is_told_so(model):
 
 
 def test_a_client_that_goes_while_it_is_answered(server):
-    """What it asked for ends, and the answers of others are as they are alone."""
+    """Its request ends, and the answers of others are the same as alone."""
     alone = server.good(COMPLETION, {"prompt": "other words", "max_tokens": 40, "ignore_eos": True})["choices"]
     clients = [server.begin_post(COMPLETION, LONG) for _ in range(6)]
     for client in clients[:3]:
@@ -221,7 +221,7 @@ def test_a_client_that_goes_before_it_is_answered_at_all(server):
 
 
 def test_a_client_that_does_not_read_is_given_up(server):
-    """What waits for it is bounded: the request ends when that is full, long before the answer's end."""
+    """Its unread bytes are bounded: at the bound the request ends, long before the answer would."""
     with contextlib.closing(server.connect()) as client:
         client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         body = json.dumps({"prompt": "hello", "max_tokens": 90_000, "ignore_eos": True, "stream": True, "logprobs": 20}).encode()
@@ -253,7 +253,7 @@ def test_keys(model, work):
 
 
 def test_a_name_that_is_not_the_servers(model, work):
-    """A page of evil.example that has its name point to this machine seems to come from the server itself (DNS
+    """A page of evil.example whose name resolves to this machine seems to come from the server itself (DNS
     rebinding)."""
     with Server(model, "--sessions", f"{work}/s", "--documents", f"{work}/d", "--allowed-host", "chat.example", "--cors-origin", "https://evil.example") as one:
         for host in ("evil.example", f"evil.example:{one.port}", "localhost.evil.example", "127.0.0.1.evil.example", ""):
@@ -288,7 +288,7 @@ def test_pages_of_this_machine_may_use_it_and_no_others(model):
         assert one.ask("POST", COMPLETION, GOOD, Origin="https://evil.example")[0] == 200
 
 
-# What browsers ask to send for pages with these clients.
+# Headers that browsers ask to send for pages with these clients.
 SENT = {
     "openai": "authorization,content-type,openai-organization,openai-project,x-stainless-arch,x-stainless-lang,x-stainless-os,x-stainless-package-version,x-stainless-retry-count,x-stainless-runtime,x-stainless-runtime-version,x-stainless-timeout",
     "anthropic": "anthropic-beta,anthropic-dangerous-direct-browser-access,anthropic-version,content-type,idempotency-key,x-api-key,x-stainless-arch,x-stainless-helper-method,x-stainless-lang",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""llama.cpp's /infill: the prompt that the file's tokens for filling in make of its parts, and the form of its answers."""
+"""llama.cpp's /infill: the prompt built with the file's fill-in-the-middle tokens, and the form of answers."""
 
 import json
 
@@ -23,7 +23,7 @@ def ids(server, text):
 
 
 def continued(server, tokens, **fields):
-    """What follows some tokens: the text, and how many there are."""
+    """The text after some tokens, and the number of tokens of the prompt."""
     reply = server.good("/v1/completions", {"prompt": tokens, "max_tokens": 12, "ignore_eos": True, **fields})
     return reply["choices"][0]["text"], reply["usage"]["prompt_tokens"]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the server remembers of finished requests: the positions that `winnow run` keeps of the same prompt."""
+"""Kept positions of finished requests: they equal those of `winnow run` for the same prompt."""
 
 import json
 import os
@@ -21,7 +21,7 @@ METHODS = [
 
 
 def dumped(model, work, *arguments, **keeping):
-    """What `winnow run` says that it has kept of the text and the question."""
+    """The kept positions that `winnow run` writes for the text and the question."""
     names = {"kv": "--kv", "budget": "--budget", "kv_type": "--kv-type", "protocol": "--protocol"}
     options = [word for name, value in keeping.items() for word in (names[name], value)]
     path = f"{work}/kept.json"
@@ -36,7 +36,8 @@ def dumped(model, work, *arguments, **keeping):
 
 
 def text_of(kept):
-    """What the pieces spell; the tiny model's vocabulary has a sign of its own for a space, and opens with one."""
+    """The text of the pieces. The tiny model's vocabulary uses a special character for a space, and texts begin with
+    one."""
     return "".join(kept["pieces"]).removeprefix("<s>").replace("▁", " ").removeprefix(" ")
 
 
@@ -72,7 +73,7 @@ def test_positions_are_those_of_run(server, model, work, keeping):
 @pytest.mark.parametrize("protocol", ["question-aware", "question-agnostic"])
 @pytest.mark.parametrize("keeping", METHODS)
 def test_positions_of_a_chat_are_those_of_run(server, model, work, keeping, protocol):
-    """The second time the text is found, and not read."""
+    """The second request finds the text and does not read it."""
     parts = [{"type": "text", "text": TEXT + "\n"}, {"type": "text", "text": "and?"}]
     body = {"messages": [{"role": "user", "content": parts}], "max_tokens": 3, "winnow": {**keeping, "protocol": protocol}}
     record = dumped(model, work, "-p", "and?", "--protocol", protocol, **keeping)

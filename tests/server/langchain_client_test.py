@@ -51,7 +51,7 @@ every_api = pytest.mark.parametrize("api", MODELS)
 
 
 def streamed(model):
-    """The chunks of an answer, put together as LangChain does."""
+    """The chunks of an answer, joined as LangChain does."""
     chunks = list(model.stream(MESSAGES))
     assert len(chunks) > 2
     return reduce(add, chunks)

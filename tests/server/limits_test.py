@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sizes of what a request brings: each limit of /props is kept to, and the guide says the same."""
+"""Limits on the sizes in a request: each limit in /props is enforced and matches the guide."""
 
 import concurrent.futures
 import json
@@ -36,7 +36,7 @@ def calls(count):
     return chat(messages=[{"role": "user", "content": "hi"}, {"role": "assistant", "tool_calls": [one] * count}])
 
 
-# A request in which a field has a size, and the name that an error has for it; [field, unit].
+# A request with a field of a given size, and the field's name and unit in the error message.
 REQUESTS = {
     ("messages", "elements"): lambda n: chat(messages=[{"role": "user", "content": "a"}] * n),
     ("messages[].tool_calls", "elements"): calls,
@@ -69,7 +69,7 @@ def items(*more):
     return RESPONSES, {"input": [{"role": "user", "content": "hi"}, *more], "max_output_tokens": 0}
 
 
-# Requests with a text of this conversation, which may be as large as the body.
+# Requests with a text that may be as large as the body.
 TEXTS = {
     "content": lambda text: message(content=text),
     "part": lambda text: message(content=[{"type": "text", "text": text}]),
@@ -127,7 +127,7 @@ def limits(server):
 
 
 def is_too_large(server, request, most, unit):
-    """Whether it is refused for its size; other reasons do not count."""
+    """Whether a request is refused for its size; other reasons do not count."""
     path, body = request
     _, reply = server.post(path, body)
     return f"at most {most}" in reply.get("error", {}).get("message", "") and f" {unit}: " in reply["error"]["message"]
@@ -144,7 +144,7 @@ def test_each_limit_is_kept_to(server, limits):
 
 @pytest.mark.parametrize("name", TEXTS)
 def test_texts_of_a_conversation_may_be_large(server, name):
-    """Whatever else may be wrong with it."""
+    """A text is not refused for its size, whatever else may be wrong with the request."""
     _, reply = server.post(*TEXTS[name]("some words " * 2000))
     assert "at most" not in json.dumps(reply.get("error")), reply
 
@@ -199,7 +199,7 @@ def repeated(text, size=BODY - 2000):
     return text * (size // len(text))
 
 
-# Bodies of 8 MiB that take many times as much when they are read, and some that are kept for each of many answers.
+# Bodies of 8 MiB that take many times as much memory when parsed, or that are kept for each of many answers.
 GREEDY = {
     "lists in an unknown field": fields_of(CHAT, '"junk": [' + repeated("[],") + "[]]"),
     "objects in an unknown field": fields_of(CHAT, '"junk": [' + repeated("{},") + "{}]"),
@@ -221,7 +221,8 @@ def resident(server, name):
 @pytest.mark.skipif(ADDRESS_SANITIZED, reason="it keeps what was freed")
 @pytest.mark.parametrize("name", GREEDY)
 def test_what_requests_bring_is_a_part_of_memory(model, name):
-    """Eight at once take their bodies, and what is counted of --memory; each is answered or refused with a sentence."""
+    """Eight requests at once take only their bodies and the memory counted by --memory; each is answered or refused
+    with a message."""
     memory, path, body = 256 * MIB, *GREEDY[name]
     with Server(model, "--context", "4000", "--memory", "256MiB", "--max-body", "8MiB") as server:
         before = resident(server, "VmHWM")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""LiteLLM as a library against the server, by each of its ways to ask one: chat completions, messages and responses."""
+"""LiteLLM as a library against the server, by each of its APIs: chat completions, messages and responses."""
 
 import asyncio
 import json
@@ -12,7 +12,7 @@ from service import Server
 MESSAGES = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "hello there"}]
 SCHEMA = {"type": "object", "properties": {"town": {"type": "string", "enum": ["Kyiv", "Lviv"]}}, "required": ["town"], "additionalProperties": False}
 WEATHER = {"type": "function", "function": {"name": "get_weather", "description": "Tells the weather.", "parameters": SCHEMA}}
-LENGTH = 16  # of answers: LiteLLM asks for no fewer tokens of responses
+LENGTH = 16  # of answers: LiteLLM's minimum for responses
 CALL = {"tools": [WEATHER], "parallel_tool_calls": False, "max_tokens": 3000}
 NAMED = {"type": "function", "function": {"name": "get_weather"}}
 FORM = {"type": "json_schema", "json_schema": {"name": "report", "schema": SCHEMA, "strict": True}}
@@ -29,7 +29,7 @@ def complete(server, route, **more):
 
 
 def streamed(server, route, **more):
-    """The chunks of an answer, put together as LiteLLM does."""
+    """The chunks of an answer, joined as LiteLLM does."""
     chunks = list(complete(server, route, stream=True, stream_options={"include_usage": True}, **more))
     assert len(chunks) > 2
     return litellm.stream_chunk_builder(chunks)
@@ -37,7 +37,7 @@ def streamed(server, route, **more):
 
 @pytest.fixture(scope="module")
 def alone(server):
-    """The answer as it comes without LiteLLM."""
+    """The answer to the same request without LiteLLM."""
     return server.good("/v1/chat/completions", {"messages": MESSAGES, "max_tokens": LENGTH})
 
 
@@ -50,7 +50,7 @@ def test_an_answer_whole_and_in_a_stream(server, alone, route):
     for ask in (complete, streamed):
         answer = ask(server, route)
         assert answer.choices[0].message.content == text_of(alone)
-        # LiteLLM takes every end of a stream of responses for a stop
+        # LiteLLM reports every end of a Responses stream as "stop"
         assert answer.choices[0].finish_reason == ("stop" if ask == streamed and "responses" in route else "length")
         assert answer.usage.prompt_tokens == alone["usage"]["prompt_tokens"] and answer.usage.completion_tokens == LENGTH
 

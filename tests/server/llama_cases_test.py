@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""llama.cpp's tests of its server (tools/server/tests/unit), and what tests the same here.
+"""llama.cpp's tests of its server (tools/server/tests/unit), and the tests here that correspond to them.
 
-A case is here, in a file beside this one, or not: then CASES says why. What nobody else tests is in this file.
+Each case is in this file, in a file beside it, or nowhere; then CASES gives the reason. This file has the cases that no
+other file tests.
 """
 
 import json
@@ -189,7 +190,7 @@ def test_other_seeds_give_other_answers(server):
 
 @pytest.mark.parametrize("tokens", [1, 8])
 def test_timings_add_up(server, tokens):
-    """The first token comes with the prompt, so rates are those of the others."""
+    """The first token comes with the prompt, so rates count the others."""
     reply = server.good(COMPLETION, completion(max_tokens=tokens))
     timings = reply["timings"]
     assert all(value is not None and value >= 0 for value in timings.values())

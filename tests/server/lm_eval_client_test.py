@@ -73,7 +73,7 @@ def write_lines(path, rows):
 
 @pytest.fixture(scope="module")
 def tasks(work):
-    """The samples for both, and lm-eval's tasks."""
+    """Writes the samples for both programs, and lm-eval's tasks."""
     os.makedirs(f"{work}/data/short")
     book = BOOK.read_text()
     texts = [f"{book[1000 * i : 1000 * i + 500]}\n{fact[0]}\n{book[1000 * i + 500 : 1000 * i + 1000]}\n" for i, fact in enumerate(FACTS)]
@@ -86,7 +86,7 @@ def tasks(work):
 
 
 def by_lm_eval(work, server, task, out):
-    """{number of the sample: what lm-eval has logged}, and the task's scores."""
+    """lm-eval's logged samples by number, and the task's scores."""
     arguments = f"base_url=http://{server.host}:{server.port}/v1/completions,model=winnow,tokenizer_backend=remote,num_concurrent=3,max_retries=1"
     command = [sys.executable, "-m", "lm_eval", "--model", "local-completions", "--model_args", arguments, "--tasks", task,
                "--include_path", work, "--output_path", out, "--log_samples"]  # fmt: skip
@@ -102,7 +102,7 @@ def by_lm_eval(work, server, task, out):
 
 
 def by_winnow(work, out, task, *options):
-    """The records of the samples, in their order."""
+    """The samples' records, in order."""
     command = [WINNOW, "eval", task, "-m", MODEL, "--data", f"{work}/data", "--raw", "--threads", "1", "-o", out, *options]
     done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
     assert done.returncode == 0, done.stderr

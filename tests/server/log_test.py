@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The log: a line for each request when it has ended."""
+"""The log has a line for each request when it ends."""
 
 import contextlib
 import json
@@ -23,7 +23,7 @@ def keys(work):
 
 
 def lines_of(server, count):
-    """The requests in a JSON log, when there are so many."""
+    """The requests in a JSON log, as soon as there are `count`."""
     wait_for(lambda: sum('"path"' in line for line in server.said().splitlines()) >= count)
     lines = [json.loads(line) for line in server.said().splitlines()]
     out = [line for line in lines if "path" in line]
@@ -94,7 +94,8 @@ def test_what_was_cancelled_or_refused_has_a_line(model):
 
 
 def test_documents_have_lines(model, work):
-    """One for each that is to be kept, and one for each refusal on any of their routes; looking at them has none."""
+    """There is a line for each added document and for each refusal on any of the documents' routes, but none for
+    reading or listing."""
     path = "/v1/documents"
     with Server(model, "--documents", f"{work}/shelf", "--api-key", "a-secret", "--log-format", "json") as one:
         by = {"X_Api_Key": "a-secret"}
@@ -183,7 +184,7 @@ def test_nothing_is_logged_when_quiet(model):
 
 
 def test_a_reader_of_stderr_that_does_not_read_holds_nobody_up(model):
-    """More lines than a pipe holds."""
+    """The server logs more lines than the pipe holds."""
     with subprocess.Popen(serve(model, 0), stderr=subprocess.PIPE, text=True) as process:
         found = re.match(r"listening on http://([^,]*):(\d+), ", process.stderr.readline())
         one = Client(found[1], int(found[2]))

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A slow reader of the Messages API's streams, written from its description: it takes no event where it must not come."""
+"""A strict reader of the Messages API's streams, written from the API's description: it accepts no event out of
+place."""
 
 import json
 
@@ -36,7 +37,7 @@ def closed(block):
 
 
 def message_of(events):
-    """The message that the events make, with what the last of them say of it."""
+    """The message that the events add up to, with the fields of the last events."""
     events = [event for event in events if event["type"] != "ping"]
     first, *events = events
     assert first.keys() == {"type", "message"} and first["type"] == "message_start"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Anthropic's Messages API: what is read, what is told and in which order, and the form of errors."""
+"""Anthropic's Messages API: fields, the order of events, and the form of errors."""
 
 import json
 
@@ -24,7 +24,7 @@ def ask(server, **fields):
 
 
 def streamed(server, **fields):
-    """The message that the events of a stream make, and the events."""
+    """The message that a stream's events add up to, and the events."""
     status, headers, text = server.ask("POST", MESSAGES, json.dumps(body(stream=True, **fields)))
     assert status == 200 and headers["Content-Type"] == "text/event-stream", text
     events = read_events(text)
@@ -32,7 +32,7 @@ def streamed(server, **fields):
 
 
 def refused(server, status, kind, path=MESSAGES, /, **fields):
-    """The sentence of an error, which has this API's form."""
+    """The message of an error, which must have this API's form."""
     got, reply = server.post(path, body(**fields))
     assert got == status and reply.keys() == {"type", "error"} and reply["type"] == "error", reply
     assert reply["error"].keys() == {"type", "message"} and reply["error"]["type"] == kind, reply
@@ -41,7 +41,7 @@ def refused(server, status, kind, path=MESSAGES, /, **fields):
 
 
 def said(message):
-    """A message without what differs between two requests for the same: its times, and ids."""
+    """A message without its times and ids, which differ between equal requests."""
     content = [{name: value for name, value in block.items() if name != "id"} for block in message["content"]]
     return {**{name: value for name, value in message.items() if name not in ("id", "timings")}, "content": content}
 
@@ -90,7 +90,7 @@ def test_none_and_the_tools_of_other_servers_leave_the_prompt_as_it_is(server):
     assert prompt_tokens(server, tools=[WEATHER]) > plain
     assert prompt_tokens(server, tools=[WEATHER], tool_choice={"type": "none"}) == plain
     assert prompt_tokens(server, tools=[{"type": "web_search_20250305", "name": "web_search"}]) == plain
-    assert "tools of the type web_search_20250305 are not there, and left out" not in server.said()  # they are counted, not answered
+    assert "tools of the type web_search_20250305 are not there, and left out" not in server.said()  # counting tokens does not warn
     ask(server, tools=[{"type": "web_search_20250305", "name": "web_search"}])
     assert server.said().count("tools of the type web_search_20250305 are not there, and left out") == 1
 
@@ -109,7 +109,7 @@ def test_count_tokens_is_what_an_answer_reads(server):
 
 
 def test_blocks_are_those_of_a_chat(server):
-    """A conversation with results of tools has the tokens that the same one has as a chat."""
+    """A conversation with tool results has the same tokens as the same conversation by chat completions."""
     turns = [
         {"role": "user", "content": [{"type": "text", "text": "first"}, {"type": "text", "text": "second", "cache_control": {"type": "ephemeral"}}]},
         {"role": "assistant", "content": [{"type": "thinking", "thinking": "hm", "signature": "s"}, {"type": "redacted_thinking", "data": "x"},

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""/metrics, read by Prometheus' own tools, against the requests that were made."""
+"""/metrics, parsed by Prometheus' own tools, compared with the requests made."""
 
 import shutil
 import subprocess
@@ -33,7 +33,7 @@ def families(server):
 
 
 def values(server):
-    """All samples, by their name and their labels without the model's."""
+    """All samples, by name and labels (without the model's)."""
     out = {}
     for family in families(server).values():
         for sample in family.samples:
@@ -109,7 +109,7 @@ def test_counters_are_what_usage_says(server):
 
 
 def test_who_has_an_answer_does_not_find_its_request(model):
-    """Also while the engine is busy with others: between two tokens of one it reads another's prompt for long."""
+    """Even while the engine is busy: between two tokens of one request it reads another's prompt for long."""
     with Server(model, "--context", "100000", "--max-itl", "300") as one:
         with start(one, LONG), one.begin_post(COMPLETION, {"prompt": [5] * 90_000, "max_tokens": 1}):
             wait_for(lambda: sorted(slot["phase"] for slot in one.get("/slots")[1]) == ["answering", "reading"])
@@ -146,7 +146,7 @@ def test_texts_that_are_kept(server):
 
 
 def test_what_is_refused(server):
-    before = values(server)  # skips the case, where it cannot be: before clients are there
+    before = values(server)  # first, because this call may skip the case
     clients = [start(server, LONG) for _ in range(3)]
     assert server.post(COMPLETION, LONG)[0] == 429
     assert server.post(COMPLETION, {"prompt": [1] * 200_000})[0] == 400
@@ -165,8 +165,8 @@ def test_what_is_refused(server):
 
 
 def test_gauges_while_requests_run_and_after(server):
-    """What is held is what /slots says at the same time, grows with the text by the bytes of its entries, and is gone in the end."""
-    server.wait_until_idle()  # requests of the case before may not have ended
+    """The bytes held equal those of /slots, grow with the entries of the text, and are 0 in the end."""
+    server.wait_until_idle()  # requests of the previous case may still run
     alone = server.good(COMPLETION, {"prompt": "hello", "max_tokens": 1, "ignore_eos": True})
     before = values(server)
     clients = [start(server, LONG) for _ in range(3)]
@@ -203,7 +203,8 @@ def test_entries_are_counted_by_spec(server):
 
 
 def test_the_longest_quantum_is_of_those_that_answers_waited_for(model):
-    """A prompt that is read alone holds nobody up; one that is read beside an answer does, for a part of the time of its reading."""
+    """A prompt that is read alone delays nobody; one that is read beside an answer delays it by a part of its reading
+    time."""
     name = "winnow_prefill_longest_quantum_seconds"
     with Server(model, "--context", "100000") as one:
         one.good(COMPLETION, {"prompt": "words " * 400, "max_tokens": 1})

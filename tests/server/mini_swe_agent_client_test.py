@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""mini-swe-agent mends a file of a made-up repository, by each API of the server.
+"""mini-swe-agent repairs a file of a made-up repository, by each API of the server.
 
-The small model cannot know what to do. A proxy between it and the agent narrows the schema of the agent's tool to one command for each turn. Requests
-and answers are real, and the tool's grammar has the model write that command.
+The small model cannot know what to do, so a proxy between the server and the agent narrows the schema of the agent's
+tool to one command for each turn. Requests and answers are real; the tool's grammar makes the model write that command.
 """
 
 import contextlib
@@ -21,7 +21,8 @@ PROGRAM = "def add(a, b):\n    return a - b\n"
 CHECK = "python3 -c \"import sums; assert sums.add(2, 3) == 5; print('it works')\""
 COMMANDS = ["cat sums.py", "sed -i 's/a - b/a + b/' sums.py", CHECK, "echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"]
 ONE_OF_MANY = {"tool_choice": "required", "parallel_tool_calls": False}
-# The model's name, where its API begins, the agent's class for it, where a tool's schema is, and how one call is demanded.
+# Model name, prefix of the API's paths, the agent's class, a function that finds a tool's schema, and the fields that
+# demand one call.
 WAYS = {
     "chat": ("openai/tiny", "/v1", "litellm", lambda tool: tool["function"]["parameters"], ONE_OF_MANY),
     "responses": ("openai/tiny", "/v1", "litellm_response", lambda tool: tool["parameters"], ONE_OF_MANY),
@@ -32,7 +33,7 @@ CALM = {"cost_tracking": "ignore_errors", "model_kwargs.api_key": "none", "model
 
 @contextlib.contextmanager
 def forcing(server, schema_of, demand):
-    """The port of the proxy, and the requests as they came from the agent."""
+    """The port of the proxy, and the agent's original requests."""
     asked = []
 
     class Proxy(http.server.BaseHTTPRequestHandler):
@@ -61,7 +62,7 @@ def forcing(server, schema_of, demand):
 
 
 def run_agent(folder, repository, model, kind, address):
-    """What the agent has noted of its run."""
+    """The agent's record of its run."""
     settings = {**CALM, "model_kwargs.api_base": address}
     command = [sys.executable, "-m", "minisweagent.run.mini", "-m", model, "--model-class", kind, "-t", "Mend add() in sums.py.", "-y", "--exit-immediately"]
     command += ["-o", f"{folder}/run.json", "-c", "mini.yaml", *(word for name, value in settings.items() for word in ("-c", f"model.{name}={value}"))]
@@ -88,7 +89,7 @@ def test_a_file_is_mended(server, tmp_path, way):
 
 
 def test_nothing_else_than_this_machine_is_reached():
-    """As every program of these tests that asks for more."""
+    """Every program of these tests that tries more fails like this one."""
     asked = [sys.executable, "-c", "import contextlib, socket\nwith contextlib.suppress(OSError): socket.create_connection(('192.0.2.1', 80), 1)"]
     done = subprocess.run(asked, capture_output=True, text=True)
     assert done.returncode == 86 and "192.0.2.1" in done.stderr

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The default model, behind the server and alone: the same answers. Its path is in WINNOW_TEST_MODEL."""
+"""The default model gives the same answers behind the server and alone. Its path is in WINNOW_TEST_MODEL."""
 
 import json
 import os

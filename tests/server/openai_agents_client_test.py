@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""OpenAI's Agents SDK against the server: by the Responses API, which is its own choice, and by chat completions."""
+"""OpenAI's Agents SDK against the server: by the Responses API, its default, and by chat completions."""
 
 import asyncio
 from typing import Literal
@@ -29,7 +29,7 @@ class Report(BaseModel):
 
 
 def weather_of(asked):
-    """A tool that notes what it was asked."""
+    """A tool that records its arguments."""
 
     @function_tool
     def get_weather(town: Town, days: Literal[1, 2]) -> str:
@@ -100,7 +100,7 @@ def test_an_output_of_a_type(server, brief, api, streamed):
 
 
 def test_another_agent_takes_over(server, brief, api, streamed):
-    """The tool that hands over has no parameters."""
+    """The handover tool has no parameters."""
     result, _ = run(server, api, streamed, {**brief, "parallel_tool_calls": False}, others=["Expert"], choice="transfer_to_expert")
     assert result.last_agent.name == "Expert" and result.final_output
 
@@ -112,6 +112,6 @@ def test_a_conversation_goes_on(server, brief, api, streamed):
 
 
 def test_a_conversation_that_is_too_long(small, brief, api, streamed):
-    """Programs look for this sentence, by which they shorten what they send."""
+    """Programs search errors for this sentence, and then shorten their requests."""
     with pytest.raises(Exception, match="exceeds the available context size"):
         run(small, api, streamed, brief, said="many words " * 40)

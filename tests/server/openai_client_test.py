@@ -103,7 +103,7 @@ def test_log_probabilities_of_a_completion(client):
 
 
 def test_embeddings(client):
-    """The client asks for base64 by itself."""
+    """The client requests base64 by default."""
     both = client.embeddings.create(model="tiny", input=["hello there", "and you?"])
     assert [len(one.embedding) for one in both.data] == [64, 64] and both.usage.prompt_tokens == both.usage.total_tokens > 0
     plain = client.embeddings.create(model="tiny", input="hello there", encoding_format="float")
@@ -207,7 +207,7 @@ def test_threads_share_a_client(client):
 
 
 def test_the_example_of_the_readme(server, tmp_path):
-    """Its second question finds the text."""
+    """The second question finds the text in the store."""
     example = pathlib.Path(__file__).resolve().parents[2] / "examples/openai_client.py"
     text = tmp_path / "long.txt"
     text.write_text("The ninth ship was called Meridian. " * 20)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The page in a headless Chromium: what it shows is what the server says, and nothing else is loaded."""
+"""The page in a headless Chromium: it shows the server's replies, and loads nothing else."""
 
 import json
 import subprocess
@@ -47,7 +47,7 @@ def greeted(browser, server):
 
 @pytest.fixture
 def page(browser, server):
-    """A new page, which must not have complained in the end."""
+    """A new page, which must have logged no errors in the end."""
     with greeted(browser, server) as one:
         yield one
         is_good(one, server)
@@ -55,7 +55,7 @@ def page(browser, server):
 
 
 def show_as_text(page):
-    """Answers as they were generated, not as Markdown."""
+    """Shows answers as plain text, not as Markdown."""
     if page.js("document.getElementById('markdown').checked"):
         page.click("#markdown")
 
@@ -71,7 +71,7 @@ def say(page, message, text=""):
 
 
 def kept_of_last(page, server):
-    """What the inspector shows, and what the server says of the same request."""
+    """Opens the inspector for the last answer; returns the server's data of the same request."""
     page.click("article:last-child button")
     page.wait("document.getElementById('kept').getAttribute('aria-busy') === 'false' && !document.getElementById('kept-view').hidden")
     return server.get(f"/winnow/requests/{page.js('document.getElementById(`kept-id`).value')}/kept")[1]
@@ -135,7 +135,7 @@ def test_a_temperature_is_sent_where_one_was_chosen(page, server):
 
 
 def test_auto_is_a_method_whose_spec_is_told_below(page, server):
-    """By the name that everybody else has for it, in the menu and wherever the page names the method of a request."""
+    """The page calls it `auto` in the menu and wherever it names the method of a request."""
     told = json.loads(subprocess.run([WINNOW, "methods", "auto", "--json"], capture_output=True, check=True).stdout)[0]
     offered = {method["name"]: method for method in server.get("/props")[1]["methods"]}
     assert next(iter(offered)) == "auto" and offered["auto"] == {"name": "auto", "summary": told["summary"], "needs_budget": True, "specs": told["parts"]}
@@ -167,7 +167,7 @@ def test_a_refusal_is_a_sentence(page, server):
     body = {"messages": [{"role": "user", "content": "and?"}], "winnow": {"budget": "many"}}
     assert page.text("article .error") == server.post("/v1/chat/completions", body)[1]["error"]["message"]
     assert page.js("document.getElementById('message').value") == "and?", "it can be mended and sent again"
-    page.browser.events.clear()  # the browser itself notes a reply of 400 in the console
+    page.browser.events.clear()  # the browser itself logs a reply of 400
 
 
 def test_it_streams_and_can_be_cancelled(page, server):
@@ -190,7 +190,7 @@ def test_it_streams_and_can_be_cancelled(page, server):
 
 
 def test_it_says_that_a_prompt_is_being_read_until_an_answer_comes(browser, model):
-    """The reply begins at once, also where the request waits for another."""
+    """The reply begins at once, even if the request waits for another."""
     long = {"prompt": TEXT, "max_tokens": 90_000, "ignore_eos": True, "stream": True}
     with Server(model, "--context", "100000", "--parallel", "1", "--ignore-eos", "-n", "3000") as one, greeted(browser, one) as page:
         page.js("window.replies = 0; const real = fetch; window.fetch = async (...a) => { const r = await real(...a); replies += String(a[0]).includes('completions'); return r }")
@@ -206,7 +206,7 @@ def test_it_says_that_a_prompt_is_being_read_until_an_answer_comes(browser, mode
 
 
 def test_html_is_text(page, server):
-    """In the prompt, in the inspector, and in an answer, which is put in the place of the server's."""
+    """In the prompt, in the inspector, and in an answer (a made-up one)."""
     say(page, HTML)
     assert page.text("article.user .said") == HTML
     kept = kept_of_last(page, server)
@@ -268,7 +268,7 @@ RENDERED = (
 
 
 def stream_of(text, step, thoughts=""):
-    """An answer that comes in pieces of `step` characters."""
+    """A stream of an answer in pieces of `step` characters."""
     parts = [(name, part[i : i + step]) for name, part in (("reasoning_content", thoughts), ("content", text)) for i in range(0, len(part), step)]
     pieces = [{"id": "x", "choices": [{"delta": {name: piece}}]} for name, piece in parts]
     end = {"id": "x", "choices": [], "usage": {"completion_tokens": 1, "prompt_tokens": 1, "prompt_tokens_details": {"cached_tokens": 0}}}
@@ -322,7 +322,7 @@ def test_thoughts_are_shown_as_they_come(browser, model, thinks):
 
 
 def test_markdown_of_any_length_and_depth_is_shown(page):
-    """Nothing that a model writes takes time by the square, or a stack."""
+    """Rendering takes linear time and no recursion for any answer."""
     text = "> " * 5000 + "x\n" + "- " * 5000 + "\n# " + " " * 50_000 + "x\n```" + " " * 50_000 + "`\n" + "**a *b " * 20_000 + "`" * 20_001 + "[" * 20_000 + "| - |" * 5000 + "\n"
     answer_with(page, stream_of(text * 2, 10_000))
     assert page.js("document.querySelectorAll('article.assistant .said *').length") > 10
@@ -372,9 +372,9 @@ def test_a_running_request_is_listed(page, server):
 
 
 def test_the_requests_are_shown_anew_when_an_answer_ends(page, server):
-    """Without waiting until it is time to look again: then another one's request would not be seen here."""
+    """Without the page's timer, which this test turns off; only the end of an answer can refresh the list."""
     page.js("const real = setTimeout; window.setTimeout = (action, ms) => ms === 1000 ? 0 : real(action, ms)")
-    page.js("new Promise(done => setTimeout(done, 1100))")  # nobody looks any more
+    page.js("new Promise(done => setTimeout(done, 1100))")  # the last timer has fired
     with server.begin_post("/v1/completions", {"prompt": TEXT, "max_tokens": 90_000, "stream": True}):
         wait_for(lambda: len(server.get("/slots")[1]) == 1)
         assert page.text("#requests-count") == ""
@@ -437,7 +437,7 @@ def test_what_is_not_remembered_is_a_sentence(page):
     page.type("#kept-id", "chatcmpl-0")
     page.press("Enter", 13, "\r")
     page.wait("document.getElementById('kept-empty').textContent.includes('chatcmpl-0')")
-    page.browser.events.clear()  # the browser itself notes a reply of 404 in the console
+    page.browser.events.clear()  # the browser itself logs a reply of 404
 
 
 def test_a_phone_needs_no_sideways_scrolling(page, server):
@@ -469,7 +469,7 @@ CONTRAST = """(() => {
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_text_can_be_read_in_both_schemes(page, server, scheme):
-    """WCAG's contrast of 4.5 for all that is written."""
+    """All texts have WCAG's contrast of 4.5."""
     page.set_scheme(scheme)
     say(page, "and?", TEXT)
     kept_of_last(page, server)
@@ -502,7 +502,7 @@ def test_all_controls_have_names(page, server):
     roles = {"button", "textbox", "combobox", "spinbutton", "link", "meter", "log", "region", "image", "list", "DisclosureTriangle", "status", "navigation"}
     controls = [(node["role"]["value"], node.get("name", {}).get("value", "")) for node in nodes if not node.get("ignored") and "role" in node]
     controls = [(role, name) for role, name in controls if role in roles]
-    named = {"status", "list"}  # which say what they hold
+    named = {"status", "list"}  # whose contents are read out
     assert len(controls) > 25 and not [role for role, name in controls if not name and role not in named], controls
 
 

@@ -37,7 +37,7 @@ def anthropic(server):
 MODELS = {
     "chat": lambda server: OpenAIChatModel("tiny", provider=openai(server)),
     "responses": lambda server: OpenAIResponsesModel("tiny", provider=openai(server)),
-    "messages": lambda server: AnthropicModel("claude-sonnet-4-5", provider=anthropic(server)),  # by its name it knows what the model can do
+    "messages": lambda server: AnthropicModel("claude-sonnet-4-5", provider=anthropic(server)),  # it knows the model's features by this name
 }
 pytestmark = pytest.mark.parametrize("api", MODELS)
 
@@ -75,7 +75,7 @@ def test_an_output_of_a_type(server, brief, api, form):
 
 
 def test_tools_are_called_and_their_results_answered(server, brief, api):
-    """The model can only call the weather first, and report it then."""
+    """The model can only call the weather tool first, and only report then."""
     first = PrepareTools(lambda context, tools: tools if context.run_step == 1 else [])
     then = PrepareOutputTools(lambda context, tools: [] if context.run_step == 1 else tools)
     asked = []

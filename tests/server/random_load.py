@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random load, faults and cancellations against `winnow serve` for some minutes; in the end it must be as in the beginning.
+"""Random load, faults and cancellations against `winnow serve` for some minutes; afterwards it must be as before.
 
 WINNOW=PROGRAM MAKE_TINY_GGUF=PROGRAM random_load.py MINUTES [SEED]
 
-Clients ask for answers, which must be those that they get alone, read slowly, go in the queue, while their prompts
-are read or answered, close one side of their connections, send headers byte by byte, bodies that are too large, no
-JSON or no UTF-8, and what an attacker sends (attacks.py). At the end no request may be left, /metrics must say the same, the server must end with code 0, and
-its memory must not have grown from the second third of the time to the last. For builds with sanitizers, too: what
-they find ends the server with another code.
+Clients request answers, which must equal those that they get alone. They read slowly, leave in the queue or while their
+prompts are read or answered, close one side of their connections, send headers byte by byte, send bodies that are too
+large, no JSON or no UTF-8, and attack (hostile_requests.py, greedy_requests.py). In the end no request may be left,
+/metrics must agree, the server must exit with code 0, and its memory must not have grown from the second third of the
+time to the last. Builds with sanitizers work too: a finding gives another exit code.
 """
 
 import collections
@@ -56,7 +56,7 @@ class Load:
         self.wrong = []
         self.end = threading.Event()
 
-    # ---- what a client does, by the random numbers of its own -------------------------------------------------------
+    # ---- steps of a client, chosen by its own random numbers --------------------------------------------------------
 
     def answer(self, chance):
         path, body, alone = chance.choice(self.alone)
@@ -81,7 +81,7 @@ class Load:
     def go_away(self, chance):
         client = self.send(self.long_request(chance))
         time.sleep(chance.choice([0, 0.001, 0.01, 0.1, 0.5]))
-        if chance.random() < 0.5:  # a reset instead of an end
+        if chance.random() < 0.5:  # a reset instead of an orderly close
             client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         client.close()
 
@@ -122,7 +122,7 @@ class Load:
             (chance.randbytes(chance.randint(0, 3000)), 400),
             (b"x" * 2_000_000, 413),
         ])  # fmt: skip
-        with contextlib.suppress(ConnectionError):  # it may close before all has been sent
+        with contextlib.suppress(ConnectionError):  # the server may close before everything is sent
             found, _, reply = self.server.ask("POST", COMPLETION, body)
             assert found == status and json.loads(reply)["error"]["message"], (found, reply)
 
@@ -139,7 +139,7 @@ class Load:
     def be_hostile(self, chance):
         chance.choice(hostile_requests.ALL)(self.server, chance)
 
-    # ---- all of them ------------------------------------------------------------------------------------------------
+    # ---- all clients ------------------------------------------------------------------------------------------------
 
     def client(self, number):
         chance = random.Random(f"{self.seed}-{number}")
@@ -156,7 +156,7 @@ class Load:
                 self.end.set()
 
     def run(self, seconds):
-        """Bytes that the server has resident, second by second."""
+        """The server's resident bytes, second by second."""
         clients = [threading.Thread(target=self.client, args=(number,)) for number in range(CLIENTS)]
         for client in clients:
             client.start()
@@ -175,8 +175,8 @@ def resident(process):
 
 
 def check_memory(held):
-    """In the first third it grows: the largest requests come together for the first time, and the allocator keeps what
-    they had."""
+    """The first third is left out, since memory grows then: the largest requests meet for the first time, and the
+    allocator keeps their memory."""
     third = len(held) // 3
     first, middle, last = (statistics.median(held[at : at + third]) for at in (0, third, 2 * third))
     print(f"resident: medians of each third {first:,.0f} {middle:,.0f} {last:,.0f} bytes, most {max(held):,}")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A slow reader of the Responses API's streams, written from its description: it takes no event where it must not come."""
+"""A strict reader of the Responses API's streams, written from the API's description: it accepts no event out of
+place."""
 
 import copy
 import json
@@ -20,7 +21,7 @@ def read_events(text):
 
 
 class Reader:
-    """Puts the output together by deltas alone, and compares it with what the events say that is done."""
+    """Builds the output from deltas alone, and compares it with the "done" events."""
 
     def __init__(self, events):
         self.events = [event for event in events if event["type"] != "response.in_progress"]
@@ -90,7 +91,7 @@ class Reader:
 
 
 def response_of(events):
-    """The response that a stream ends with."""
+    """The response at the end of a stream."""
     assert [event["type"] for event in events][:2] in (["response.created", "response.in_progress"], ["response.created", "response.failed"])
     for event in events:
         if event["type"] == "response.in_progress":

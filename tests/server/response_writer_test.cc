@@ -21,7 +21,7 @@ const std::vector<AnswerDelta> kDeltas{
     {.calls = {{0, {}, {}, "}"}, {1, "c1", "g", "{}"}}},
 };
 
-/// The reply or the stream to the deltas of an answer.
+/// The reply or the stream for the deltas of an answer.
 std::shared_ptr<Told> told_deltas(bool streams) {
   auto out = std::make_shared<Told>();
   ResponseWriter writer(nullptr, plan_of_response(streams), out);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""OpenAI's Responses API: what is read, what is told and in which order, and what is refused."""
+"""OpenAI's Responses API: fields, the order of events, and refusals."""
 
 import json
 
@@ -38,7 +38,7 @@ def text_of(response):
 
 
 def said(response):
-    """A response without what differs between two requests for the same: its times, and ids."""
+    """A response without its times and ids, which differ between equal requests."""
     output = [{name: value for name, value in item.items() if name not in ("id", "call_id")} for item in response["output"]]
     return {**{name: value for name, value in response.items() if name not in ("id", "created_at", "timings")}, "output": output}
 
@@ -88,7 +88,7 @@ def test_calls(server):
 
 
 def test_items_are_those_of_a_chat(server):
-    """A conversation of items has the answer that the same one has as a chat."""
+    """A conversation of items gets the same answer as the same conversation by chat completions."""
     items = [
         {"type": "message", "role": "developer", "content": [{"type": "input_text", "text": "Be brief."}]},
         {"role": "user", "content": [{"type": "input_text", "text": "first"}, {"type": "input_text", "text": "second"}]},

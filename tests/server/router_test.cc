@@ -13,7 +13,7 @@ class RouterTest : public ::testing::Test {
     router_.add({"DELETE", "/things/{}", {}, {}});
   }
 
-  /// The route's path and the parameter.
+  /// The path of the route that takes `path`, and its parameter.
   std::string taken(std::string_view path) const {
     const Route* const route = router_.find("GET", path);
     if (route == nullptr) return "none";

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Each field that says how tokens are chosen and where an answer ends means what OpenAI and vLLM say, alone and beside each other one."""
+"""Each field for choosing tokens and for ending answers works as OpenAI and vLLM document it, alone and combined with
+each other field."""
 
 import itertools
 
@@ -26,13 +27,13 @@ def name(server, token):
     return server.good("/detokenize", {"tokens": [token]})["content"]
 
 
-RED, BLUE = 100, 101  # letters of the tiny model's vocabulary, which has a token for each byte
+RED, BLUE = 100, 101  # letters: the tiny model has a token for each byte
 
 
 def test_frequency_penalty_counts_each_time_in_the_whole_answer(server):
     got = tokens(server, max_tokens=400, logit_bias=biased(RED, BLUE), frequency_penalty=2)
     favoured = [got.count(name(server, token)) for token in (RED, BLUE)]
-    # Each time costs 2 of 100, and the model's own logits differ by less than 20.
+    # Each occurrence costs 2 of the bias of 100, and the model's own logits differ by less than 20.
     assert 30 <= min(favoured) and max(favoured) <= 65, favoured
 
 
@@ -98,7 +99,7 @@ def test_log_probabilities_are_the_models_own(server):
 
 
 def ends_after(server, least, **fields):
-    """The number of tokens and the text of an answer, which is the same in a stream."""
+    """The number of tokens and the text of an answer; checks that a stream gives the same."""
     body = {**GREEDY, "max_tokens": 40, "min_tokens": least, **fields}
     reply = server.good(COMPLETION, body)
     streamed = "".join(part["text"] for event in server.stream(COMPLETION, body) for part in event["choices"])
@@ -111,7 +112,7 @@ def test_no_stop_text_ends_an_answer_before_its_least_tokens(server):
     letter = name(server, RED)
     for least in (0, 1, 5, 39):
         count, got = ends_after(server, least, logit_bias=bias, stop=[letter * 2])
-        # The stop text needs a token after the least ones to complete it.
+        # The stop text is completed only by a token after the minimum.
         assert (count, got["finish_reason"]) == (max(2, least + 1), "stop"), (least, got)
         assert got["text"] == letter * (count - 2)
     assert ends_after(server, 40, logit_bias=bias, stop=[letter * 2])[1] == {**got, "text": letter * 40, "finish_reason": "length"}

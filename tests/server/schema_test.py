@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Answers under `response_format` parse, and are what their schema says: the Python package jsonschema looks at them."""
+"""Answers under `response_format` parse and match their schema, as checked by the Python package jsonschema."""
 
 import json
 import random
@@ -20,18 +20,18 @@ def body(schema, **fields):
 
 
 def in_order(text):
-    """JSON as lists of pairs, so that the order of members is seen."""
+    """JSON as lists of pairs, which keep the order of members."""
     return json.loads(text, object_pairs_hook=list)
 
 
 def answers(server, schema, n=4, **fields):
-    """Texts of the answers that are not cut."""
+    """The texts of complete answers."""
     reply = server.good(COMPLETION, body(schema, n=n, **fields))
     return [choice["text"] for choice in reply["choices"] if choice["finish_reason"] == "stop"]
 
 
 class Schemas:
-    """Random schemas whose values are short, so that a model which knows nothing comes to their end."""
+    """Random schemas with short values, so that even a random model completes them."""
 
     def __init__(self, seed):
         self.random = random.Random(seed)
@@ -170,7 +170,7 @@ def chat(format):
 
 
 def asked_for(schema, strict):
-    """A request of each API for an answer of a schema, and for calls of a function that has it."""
+    """Requests of each API for an answer by a schema, and for calls of a function with that schema."""
     wanted = {} if strict is None else {"strict": strict}
     say = {"messages": GOOD["messages"], "max_tokens": 16}
     yield CHAT, {**say, "response_format": {"type": "json_schema", "json_schema": {"name": "x", "schema": schema, **wanted}}}

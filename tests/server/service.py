@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A running `winnow serve`, and ways to ask it."""
+"""A running `winnow serve`, and a client for it."""
 
 import contextlib
 import http.client
@@ -15,11 +15,11 @@ from program import PATIENCE, WINNOW, wait_for
 
 
 class Client:
-    """Asks a server at an address."""
+    """A client of the server at an address."""
 
     def __init__(self, host, port):
         self.host, self.port = host, port
-        self.tls = None  # how to speak TLS
+        self.tls = None  # TLS context, if any
 
     def opened(self):
         if self.tls:
@@ -46,13 +46,13 @@ class Client:
         return status, json.loads(reply)
 
     def good(self, path, body, **headers):
-        """The answer to a request that must succeed."""
+        """The reply to a request that must succeed."""
         status, reply = self.post(path, body, **headers)
         assert status == 200, reply
         return reply
 
     def stream(self, path, body):
-        """The events of a stream: JSON, and the last word."""
+        """The events of a stream as JSON, and its last line."""
         status, headers, text = self.ask("POST", path, json.dumps({**body, "stream": True}))
         assert status == 200 and headers["Content-Type"] == "text/event-stream", text
         events = [event for event in text.decode().split("\n\n") if event and not event.startswith(":")]
@@ -61,7 +61,7 @@ class Client:
         return [json.loads(event.removeprefix("data: ")) for event in events[:-1]]
 
     def begin_post(self, path, body):
-        """A connection over which a request has been sent."""
+        """A connection on which a request was sent."""
         client = self.connect()
         client.sendall(post_bytes(path, body))
         return client
@@ -74,7 +74,8 @@ GREEDY = ("--temp", "0")
 
 
 class Server(Client):
-    """A server of its own, at any port that is free or at the one that is named. Its answers are greedy where neither requests nor options say otherwise."""
+    """A separate server, on any free port or on a given one. Its answers are greedy unless requests or options say
+    otherwise."""
 
     def __init__(self, model, *options, port=0, sampling=GREEDY, source="-m"):
         chosen = () if "--temp" in options else sampling
@@ -89,7 +90,7 @@ class Server(Client):
         super().__init__(found[1], int(found[2]))
 
     def said(self):
-        """All that it has said on stderr."""
+        """Everything that it wrote to stderr."""
         with open(self.errors.name) as file:
             return file.read()
 
@@ -103,18 +104,18 @@ class Server(Client):
         self.errors.close()
 
     def peak_bytes(self):
-        """The most that it has ever had resident."""
+        """Its peak resident memory."""
         with open(f"/proc/{self.process.pid}/status") as file:
             return 1024 * int(re.search(r"^VmHWM:\s*(\d+) kB$", file.read(), re.MULTILINE)[1])
 
     def end(self, number=signal.SIGTERM):
-        """Its exit code, and what it has said on stderr."""
+        """Its exit code, and everything that it wrote to stderr."""
         self.process.send_signal(number)
         return self.process.wait(timeout=PATIENCE), self.said()
 
 
 def sentence(reply, *parts):
-    """The error of a reply: one sentence with what matters in it."""
+    """The error of a reply; checks that its message is one sentence with these parts."""
     error = reply["error"]
     assert error.keys() == {"message", "type", "param", "code"}, error
     assert error["message"] and "\n" not in error["message"]
@@ -124,14 +125,14 @@ def sentence(reply, *parts):
 
 
 def post_bytes(path, body, **headers):
-    """A request as it goes over a connection; its body is JSON, or bytes as they are."""
+    """The bytes of a request; the body is encoded as JSON unless it is bytes."""
     data = body if isinstance(body, bytes) else json.dumps(body).encode()
     lines = [f"POST {path} HTTP/1.1", "Host: localhost", f"Content-Length: {len(data)}", *(f"{name}: {value}" for name, value in headers.items()), "", ""]
     return "\r\n".join(lines).encode() + data
 
 
 def read_head(stream):
-    """Status line and headers from a socket's file."""
+    """Reads the status and the headers from a socket's file."""
     status = stream.readline().decode()
     headers = http.client.parse_headers(stream)
     return int(status.split()[1]), headers

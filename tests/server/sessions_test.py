@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sessions: what a conversation answers is the same whether it goes on, was stored, or is sent as a whole."""
+"""Sessions: a conversation has the same answers whether it continues, was stored, or is sent as a whole."""
 
 import contextlib
 import http.client
@@ -55,7 +55,7 @@ def as_a_whole(server, messages, way):
 
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: way["kv"])
 def test_a_session_goes_on_as_the_conversation_sent_as_a_whole(model, where, way):
-    """On one server turns are found; on another one, without room for texts, everything is read anew each time."""
+    """One server finds earlier turns; another one, without memory for texts, reads everything each time."""
     options = ["--context", "100000"]
     with Server(model, *options, "--sessions", where) as server, Server(model, *options, "--prefix-memory", "0") as other:
         said = []
@@ -73,7 +73,8 @@ def test_a_session_goes_on_as_the_conversation_sent_as_a_whole(model, where, way
 
 
 def question_tokens(server, said):
-    """Tokens of the last question and of what the template puts after it: one for each byte, and three for a space."""
+    """The number of tokens of the last question and of the template's text after it: one for each byte, three for a
+    space."""
     last = said[-1]["content"]
     question = last if isinstance(last, str) else last[-1]["text"]
     text = server.good("/apply-template", {"messages": said})["prompt"]
@@ -95,11 +96,12 @@ def test_a_session_survives_kill_9_and_goes_on_the_same(model, where):
 
 
 def test_kill_9_at_any_moment_loses_no_turn_that_was_answered(model, where):
-    """The client counts the turns whose end it has seen; the session has these, or one more that was being told."""
+    """The client counts the turns whose end it saw; the session has these, and possibly one more that was being
+    sent."""
     way = {"kv": "snapkv:window=8", "budget": "96"}
     answered = kills = 0
     texts = []
-    while kills < 50 or answered <= 10:  # some turns have to come to their end
+    while kills < 50 or answered <= 10:  # some turns must finish
         assert kills < 1000
         kills += 1
         with Server(model, "--sessions", where, "--context", "1000000", "--max-queue-requests", "1") as server:
@@ -135,7 +137,7 @@ def test_one_turn_at_a_time(model, where):
 
 @contextlib.contextmanager
 def in_its_turn(server):
-    """Holds a server in the middle of a turn."""
+    """Stops a server in the middle of a turn."""
     wait_for(lambda: server.get("/slots")[1])
     server.process.send_signal(signal.SIGSTOP)
     yield
@@ -183,7 +185,7 @@ def test_a_full_session_says_so(model, where):
 
 
 def test_a_second_signal_in_the_middle_of_turns_ends_the_server(model, where, monkeypatch):
-    monkeypatch.setenv("MALLOC_PERTURB_", "165")  # what is used after it was freed is noticed
+    monkeypatch.setenv("MALLOC_PERTURB_", "165")  # makes uses of freed memory visible
     with Server(model, "--sessions", where, "--context", "1000000") as server:
         body = {"messages": [user("hello")], "max_tokens": 900_000, "ignore_eos": True, "stream": True}
         clients = [server.begin_post(CHAT, {**body, "winnow": {"session": f"{i}" * 100}}) for i in range(4)]

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Work can be stopped, and signals are heard whatever the other threads do.
+// Work can be stopped, and signals are handled whatever the other threads do.
 #include <gtest/gtest.h>
 
 #include <csignal>
@@ -13,7 +13,7 @@
 namespace winnow::server {
 namespace {
 
-/// Work that would never end by itself.
+/// Work that never ends by itself.
 void work_for_ever(std::promise<void>& has_begun, std::promise<void>& has_stopped) {
   has_begun.set_value();
   try {
@@ -47,7 +47,7 @@ TEST(Workers, StopEndsWhatHasBegunAndDropsTheRest) {
   EXPECT_FALSE(is_done);
 }
 
-/// The thread that made it does nothing meanwhile: it waits for the calls.
+/// The thread that made the object only waits for the calls meanwhile.
 TEST(Signals, DrainThenStopThenGiveUp) {
   for (const int number : {SIGTERM, SIGINT}) {
     std::binary_semaphore drained{0};

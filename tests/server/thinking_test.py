@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Thinking: it ends when it has had its tokens, is told apart from the answer, and is counted.
+"""Thinking: it ends at its budget, is separated from the answer, and is counted.
 
 TEMPLATES=FOLDER names llama.cpp's collection of chat templates.
 """
@@ -28,7 +28,7 @@ def server_with(model, stem, *options):
 
 @pytest.fixture(scope="module")
 def server(model):
-    """The template opens each answer with <think> and a line's end, which is not the model's."""
+    """The template opens each answer with <think> and a line feed, which the model does not generate."""
     with server_with(model, "Qwen-QwQ-32B") as one:
         yield one
         one.wait_until_idle()
@@ -159,7 +159,7 @@ ENDLESS = {
 
 @pytest.mark.parametrize("stem", [stem for stem in TEMPLATES if stem not in ENDLESS])
 def test_json_comes_by_every_template_after_what_it_thinks(model, stem):
-    """A model that knows nothing thinks without an end, and answers in JSON all the same."""
+    """A random model would think without end, but still answers in JSON."""
     form = {"type": "json_schema", "json_schema": {"name": "x", "schema": SCHEMA}}
     with server_with(model, stem) as one:
         asked = {"messages": QUESTION, "response_format": form, "max_tokens": 2000, "temperature": 1, "thinking_token_budget": 4, "n": 4, "seed": 1}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TLS, by Python's client and with a certificate that the test makes."""
+"""TLS with Python's client and a certificate that the test makes."""
 
 import contextlib
 import http.client
@@ -28,7 +28,7 @@ def openssl(*arguments):
 
 @pytest.fixture(scope="module")
 def files(work):
-    """A certificate and its key, and what is wrong in different ways."""
+    """A certificate and its key, and files that are wrong in different ways."""
     at = {name: f"{work}/{name}.pem" for name in ("cert", "key", "other", "locked", "words", "absent")}
     openssl("req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", at["key"], "-out", at["cert"])  # fmt: skip
     openssl("genrsa", "-out", at["other"], "2048")
@@ -116,7 +116,7 @@ def test_what_is_no_tls_is_closed(server, data):
 
 
 def test_clients_that_shake_no_hands_are_closed(server):
-    """After 10 s, as for headers; meanwhile others are served."""
+    """The server closes after 10 s, as for headers, and serves others meanwhile."""
     begin = time.monotonic()
     silent = [plain(server) for _ in range(50)]
     silent[0].sendall(b"\x16\x03\x01")
@@ -141,7 +141,7 @@ def test_a_client_that_goes_cancels_its_request(server):
 
 
 def test_an_end_is_told(server):
-    """The server says that the connection ends, so that a cut one is noticed."""
+    """The server announces the end of the connection, so that clients can detect a cut one."""
     client = server.tls.wrap_socket(plain(server), server_hostname="127.0.0.1", suppress_ragged_eofs=False)
     client.sendall(b"GET /health HTTP/1.0\r\n\r\n")
     received = b""
@@ -176,7 +176,7 @@ def test_a_connection_too_many_is_told_so(model, files):
     ],
 )
 def test_files_that_cannot_be(model, files, cert, key, code, parts):
-    """The port is another's, and the error is the files'."""
+    """The port is taken, but the error is about the files, which are loaded first."""
     with contextlib.closing(socket.create_server(("127.0.0.1", 0))) as taken:
         command = [WINNOW, "serve", "-m", model, "--port", str(taken.getsockname()[1])]
         command += ["--tls-cert", files[cert]] if cert else []

@@ -9,7 +9,7 @@
 
 namespace winnow::server {
 
-/// Collects what is told to a client.
+/// Collects the bytes sent to a client.
 class Told : public Responder {
  public:
   void send(HttpReply reply) override { whole = std::move(reply); }

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lists of tools with the shapes that agents and MCP servers send: {who sends it: [(name, description, JSON Schema)]}.
+"""Lists of tools as agents and MCP servers send them: {sender: [(name, description, JSON Schema)]}.
 
-The names and shapes are theirs, the texts are not. None as a schema: the tool comes without one.
+Names and schemas are theirs, descriptions are not. None as a schema: the tool has none.
 """
 
 # fmt: off
-SAFE = 9007199254740991  # JavaScript's largest safe integer: zod bounds integers by it
+SAFE = 9007199254740991  # JavaScript's largest safe integer, zod's bound of integers
 DRAFT_7 = "http://json-schema.org/draft-07/schema#"
 DRAFT_2020 = "https://json-schema.org/draft/2020-12/schema"
 NULL = {"type": "null"}
@@ -23,7 +23,7 @@ def enum(*values, **more):
 
 
 def optional(schema, **more):
-    """A value or nothing, as pydantic writes it."""
+    """An optional value as pydantic writes it."""
     return {"anyOf": [schema, NULL], "default": None, **more}
 
 
@@ -40,7 +40,7 @@ def zod(required="", /, **properties):
 
 
 def titled(title, required="", /, defs=None, **properties):
-    """A model of pydantic: each property has a title."""
+    """A pydantic model: each property has a title."""
     named = {name: {"title": name.replace("_", " ").title(), **schema} for name, schema in properties.items()}
     return {**({"$defs": defs} if defs else {}), **an_object(required, named, title=title)}
 
@@ -315,7 +315,7 @@ LISTS = {"claude-code": CLAUDE_CODE, "codex": CODEX, "aider": AIDER, "cline": CL
     "mcp-postgres": POSTGRES, "mcp-slack": SLACK, "mcp-memory": MEMORY, "mcp-fetch": FETCH, "home-assistant": HOME_ASSISTANT, "langchain": LANGCHAIN,
     "crewai": CREWAI, "zed": ZED, "continue": CONTINUE, "copilot": COPILOT, "notion": NOTION, "openapi": OPENAPI}
 
-# Tools that are no functions: the API's own servers have them, or the model was trained to use them.
+# Tools that are not functions: the API's own servers run them, or the model was trained to use them.
 GRAMMAR = {"type": "grammar", "syntax": "lark", "definition": 'start: "*** Begin Patch" LF hunk+'}
 OTHER_RESPONSES = [
     {"type": "custom", "name": "apply_patch", "description": "Edits files.", "format": GRAMMAR},

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lists of tools as agents send them: each is answered by every API, in the words of several templates.
+"""Lists of tools as agents send them, answered by every API with several templates.
 
-TEMPLATES names the folder of llama.cpp's templates. WINNOW_TEST_MODEL, if it is set, has the path of a model whose own template knows no tools.
+TEMPLATES names the folder of llama.cpp's templates. WINNOW_TEST_MODEL, if set, is the path of a model whose own template
+has no tools.
 """
 
 import json
@@ -17,7 +18,7 @@ TEMPLATES = pathlib.Path(os.environ["TEMPLATES"])
 MODEL = os.environ.get("WINNOW_TEST_MODEL")
 FAMILIES = ["plain", "Qwen-Qwen2.5-7B-Instruct", "mistralai-Mistral-Nemo-Instruct-2407"]
 USER = {"role": "user", "content": "hello"}
-# Keywords that a grammar does not enforce where they are in the lists.
+# Keywords in the lists that a grammar does not enforce.
 FREE = ("pattern", "format", "not", "if", "oneOf", "anyOf", "contains", "uniqueItems", "multipleOf", "minProperties", "maxLength", "propertyNames")
 Shape = jsonschema.validators.extend(jsonschema.Draft202012Validator, {keyword: lambda *_: () for keyword in FREE})
 
@@ -61,7 +62,8 @@ APIS = [(chat_body, chat_calls), (responses_body, responses_calls), (messages_bo
 
 
 def closing(server, end):
-    """Biases with which strings, objects, lists, answers and numbers end as soon as they may: the end token is `end`."""
+    """Biases that end strings, objects, lists, answers and numbers as soon as possible; `end` is the end token's
+    text."""
     last = [server.good("/tokenize", {"content": text})["tokens"][-1] for text in ('"', "}", "]", end, "<", ",")]
     return {str(token): 100 - 10 * place for place, token in enumerate(last)}
 
@@ -72,7 +74,7 @@ def ask(server, body, length, **more):
 
 
 def check(server, bias, name):
-    """All APIs read the same prompt, and required calls are those of the tools that were sent."""
+    """All APIs read the same prompt, and required calls name tools that were sent."""
     schemas = {tool: schema or {} for tool, _, schema in LISTS[name]}
     read = set()
     for body_of, calls_of in APIS:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls of tools have names and arguments that their definitions allow, whole and in streams."""
+"""Tool calls have names and arguments that their definitions allow, in whole answers and in streams."""
 
 import json
 
@@ -70,7 +70,8 @@ FORMED = {"type": "object", "properties": {"zzz": {"enum": [5, 6]}}, "required":
 
 
 def asked_with_a_form():
-    """Requests of each API that have tools and the form of an answer; what reads the answer: its text, and whether it calls."""
+    """Requests of each API with tools and an answer format, each with a function that returns the answer's text and
+    whether it has calls."""
     sampled = {"temperature": 1.5, "top_k": 0, "top_p": 1, "min_p": 0}
     functions = [tool["function"] for tool in (WEATHER, CLOCK)]
     yield CHAT, body(response_format={"type": "json_schema", "json_schema": {"name": "x", "schema": FORMED}}), lambda reply: (reply["choices"][0]["message"]["content"], "tool_calls" in reply["choices"][0]["message"])
@@ -109,7 +110,7 @@ def test_a_model_may_answer(server, choice):
 
 
 def put_together(choices):
-    """The calls of a stream: a delta has more of the call of its index."""
+    """The calls of a stream; a delta continues the call with its index."""
     calls = []
     for piece in (piece for choice in choices for piece in choice["delta"].get("tool_calls", [])):
         if piece["index"] == len(calls):

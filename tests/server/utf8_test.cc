@@ -13,14 +13,14 @@ namespace winnow::server {
 
 namespace {
 
-/// As JSON has it, with bytes that are no UTF-8 replaced.
+/// The JSON library's replacement of bytes that are not UTF-8.
 std::string replaced(const std::string& text) {
   const nlohmann::json json = text;
   const std::string quoted = json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   return nlohmann::json::parse(quoted).get<std::string>();
 }
 
-/// Bytes that often are the beginning of a character.
+/// Random bytes that often begin a character.
 std::string random_bytes(std::mt19937& random) {
   static const std::string kBytes = "a\x7f\x80\x8f\x90\x9f\xa0\xbf\xc1\xc2\xdf\xe0\xe1\xed\xef\xf0\xf1\xf4\xf5\xff";
   std::string out(random() % 12, '\0');

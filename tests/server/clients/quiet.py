@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""quiet.py ARGUMENTS: runs Python with these arguments. It and the programs that it starts may reach this machine only, and tell nobody of themselves."""
+"""quiet.py ARGUMENTS: runs Python with these arguments. It and the programs that it starts can reach only this machine,
+and their telemetry is off."""
 
 import os
 import pathlib

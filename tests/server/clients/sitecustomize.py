@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Python imports this file by itself if its folder is in PYTHONPATH. The program, and those that it starts, then may reach this machine only.
+"""Python imports this file at its start if its folder is in PYTHONPATH. The program and those that it starts can then
+reach only this machine.
 
-Anything else is refused, and the exit code tells of it: clients hide the failures of their telemetry.
+Other connections are refused and change the exit code, because clients hide failures of their telemetry.
 """
 
 import atexit
@@ -25,7 +26,7 @@ def is_here(host):
 def look(event, arguments):
     if event in ("socket.connect", "socket.sendto"):
         address = arguments[1]
-        host = address[0] if isinstance(address, tuple) else None  # others are names of files
+        host = address[0] if isinstance(address, tuple) else None  # others are file names
     elif event in ("socket.getaddrinfo", "socket.gethostbyname"):
         host = arguments[0]
     else:
