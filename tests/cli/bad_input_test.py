@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Input that is no good: exit code, one sentence on stderr with what matters in it, nothing on stdout."""
+"""Invalid input: exit code, one sentence on stderr with the relevant parts, nothing on stdout."""
 
 import json
 import os
@@ -150,7 +150,7 @@ def test_an_argument_that_is_not_known_is_named_with_the_nearest(arguments, sent
 
 @pytest.fixture
 def pipe(tmp_path):
-    """A text that never comes: what reads it waits for ever."""
+    """A pipe without a writer: whatever reads it waits forever."""
     os.mkfifo(tmp_path / "pipe")
     return str(tmp_path / "pipe")
 
@@ -181,13 +181,13 @@ STEERING = "\x1b]0;title\x07\x9b\r\n"
 
 @pytest.fixture(scope="module")
 def steering(work):
-    """A text whose name steers a terminal."""
+    """A text whose file name contains control sequences of terminals."""
     return written(work, STEERING, b"some words to keep " * 4)
 
 
 @pytest.fixture(scope="module")
 def store(work, model, steering):
-    """Has one document, `kept`."""
+    """A store with one document, `kept`."""
     subprocess.run([WINNOW, "docs", "add", "-m", model, steering, "--name", "kept", "--store", f"{work}/store", "-q"], check=True)
     return ["--store", f"{work}/store"]
 
@@ -226,7 +226,7 @@ def test_chat_without_lines(model, work, stdin, words):
 
 @pytest.mark.parametrize("option, another", [("--save-kv", "--dump-kept"), ("--dump-kept", "--save-kv")])
 def test_a_write_that_fails_leaves_what_was_there(model, long, tmp_path, option, another):
-    """A limit on the size of files stands for a full disk; a file of another kind is not replaced either."""
+    """A limit on file sizes simulates a full disk; a file of another kind is not replaced either."""
 
     def small_files():
         resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
@@ -317,7 +317,7 @@ def test_a_pipe_that_nobody_reads():
 def test_ctrl_c_ends_an_answer(model, long):
     command = [WINNOW, "run", "-m", model, "--raw", "-f", long, "-n", "1000000", "--ignore-eos"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    process.stdout.read(20)  # it is answering
+    process.stdout.read(20)  # the answer has begun
     process.send_signal(signal.SIGINT)
     begin = time.time()
     _, errors = process.communicate(timeout=60)

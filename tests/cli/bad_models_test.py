@@ -28,7 +28,7 @@ def good(model):
 
 @pytest.fixture
 def variant(good, tmp_path):
-    """Makes a file with some bytes changed."""
+    """A function that writes the model with some bytes changed."""
 
     def make(name, *changes):
         data = bytearray(good)
@@ -41,7 +41,7 @@ def variant(good, tmp_path):
 
 
 def value_of(data, key):
-    """Where a key's value lies in a GGUF."""
+    """The offset of a key's value in a GGUF."""
     return data.index(key) + len(key) + 4
 
 
@@ -57,7 +57,7 @@ def test_a_matrix_of_integers(good, variant):
 
 
 def test_weights_that_are_not_finite(good, variant):
-    """The last floats of the file are of the last layer's ffn_down."""
+    """The file ends with floats of the last layer's ffn_down."""
     nan = variant("nan.gguf", (len(good) - 64, struct.pack("<16f", *[float("nan")] * 16)))
     check_refusal(run(asking(nan)), 1, "blk.1.ffn_down.weight", "not a finite number")
 
@@ -89,7 +89,7 @@ def test_a_file_that_is_cut_while_it_is_mapped(good, variant):
     cut = variant("cut.gguf")
     command = [WINNOW, "run", "-m", cut, "--raw", "-p", "hello", "-n", "1000000", "--ignore-eos"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    process.stdout.read(20)  # it is answering
+    process.stdout.read(20)  # the answer has begun
     os.truncate(cut, len(good) // 2)
     _, errors = process.communicate(timeout=PATIENCE)
     (line,) = lines_of(errors.decode())
@@ -111,13 +111,14 @@ def limited(megabytes):
 
 @pytest.mark.skipif(ADDRESS_SANITIZED, reason="its shadow alone is terabytes")
 def test_too_little_memory(model):
-    """Each amount of address space between what the program needs to start and what it needs to answer."""
+    """Tries every limit of address space from the one with which the program starts to the one with which it
+    answers."""
     starts = next(n for n in range(16, 1024, 2) if run(["methods"], preexec_fn=limited(n)).returncode == 0)
     for megabytes in range(starts, starts + 2000, 2):
         result = run(asking(model, "--threads", "2", "-q"), preexec_fn=limited(megabytes))
         if result.returncode == 0:
             break
-        assert result.returncode == 1 and len(lines_of(result.stderr)) == 1, (megabytes, result)  # an answer may have begun
+        assert result.returncode == 1 and len(lines_of(result.stderr)) == 1, (megabytes, result)  # stdout may have the beginning of an answer
     check_refusal(run(asking(model, "--threads", "200"), preexec_fn=limited(megabytes + 100)), 1, "200 threads")
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`winnow bench`: which tests it makes of its lists, what its rows say, what it refuses."""
+"""`winnow bench`: the tests that it derives from its lists, the fields of its rows, and its refusals."""
 
 import csv
 import io
@@ -25,7 +25,7 @@ def rows_of(*arguments):
 
 @pytest.fixture(scope="module")
 def rows(model):
-    """Lists of everything, crossed."""
+    """The rows for all combinations of several lists."""
     return rows_of("-m", model, "-p", "8,16", "-n", "4", "-d", "0,32", "--batch", "1,3", "--kv", "full,snapkv:window=4", "--budget", "8,16",
                    "--kv-type", "f16", "--kv-type", "f32", "--engine", "winnow,llama.cpp", "-r", "2", "--threads", "1")  # fmt: skip
 
@@ -57,7 +57,7 @@ def test_figures_follow_from_the_samples(rows):
 
 
 def test_bytes_hold_what_stays(rows):
-    """Of 32 tokens, 8 or 16 stay; a token takes 2 layers of 2 heads of 16 key and value elements."""
+    """Of 32 tokens, 8 or 16 are kept; a token takes 16 key and 16 value elements in 2 heads of 2 layers."""
     at_depth = {(r["kv"], r["budget"], r["kv_type"]): r for r in rows if r["engine"] == "winnow" and (r["n_depth"], r["n_gen"], r["batch"]) == (32, 4, 3)}
     for (kv, budget, kv_type), row in at_depth.items():
         entries = (int(budget) if budget else 32) + 4
@@ -73,7 +73,7 @@ def test_output_is_a_table_or_csv(model):
 
 
 def test_each_test_is_made_beside_others_too(model):
-    """Each test is made alone and beside others, by each engine; the share is that of the medians of the same test."""
+    """Each engine runs each test alone and beside others; `over_alone` is the ratio of the two medians."""
     command = ["-m", model, "-p", "8", "-n", "4", "--beside", "1,2", "--kv", "full,snapkv:window=4", "--budget", "8", "--engine", "winnow,llama.cpp",
                "-r", "1", "--threads", "1"]  # fmt: skip
     rows = rows_of(*command)
@@ -82,7 +82,7 @@ def test_each_test_is_made_beside_others_too(model):
     for alone, *beside in (rows[i : i + 3] for i in range(0, len(rows), 3)):
         assert alone["over_alone"] is None
         assert all(abs(r["over_alone"] - r["median_ts"] / alone["median_ts"]) <= 1e-9 * r["over_alone"] for r in beside)
-        for r in beside:  # compared with a peer in the same situation
+        for r in beside:  # compared with the peer beside as many others
             (peer,) = [p for p in rows if p["engine"] == "llama.cpp" and all(p[k] == r[k] for k in ("n_prompt", "n_gen", "beside"))]
             assert r["over_llama_cpp"] is None or abs(r["over_llama_cpp"] - r["median_ts"] / peer["median_ts"]) <= 1e-9 * r["over_llama_cpp"]
     small = ["-m", model, "-p", "0", "-n", "2", "-r", "1", "--threads", "1", "--engine", "winnow"]
@@ -104,7 +104,7 @@ def test_refusals(model, work):
 
 
 def test_ctrl_c_prints_what_is_done(model):
-    """What is done when Ctrl-C comes is printed. Until then a terminal shows how long the rest will take."""
+    """On Ctrl-C the finished tests are printed. Until then a terminal shows the remaining time."""
     terminal, stderr = os.openpty()
     process = subprocess.Popen([WINNOW, "bench", "-m", model, "-p", "8", "-n", "0", "-r", "1000000", "--engine", "winnow", "--threads", "1"],
                                stdout=subprocess.PIPE, stderr=stderr, text=True)  # fmt: skip

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`winnow calibrate`, and methods that go by what it writes."""
+"""`winnow calibrate`, and methods that use its calibration."""
 
 import json
 import os

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Typing in `winnow chat`, as a terminal shows it. The terminal is tmux's: it pastes, resizes and breaks lines anew."""
+"""Typing in `winnow chat`, as a terminal shows it. The terminal is tmux, which can paste, resize and rewrap lines."""
 
 import json
 import os
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.skipif(not shutil.which("tmux"), reason="tmux is not in
 
 
 class Screen:
-    """A window of tmux in which `winnow chat` runs."""
+    """A tmux window that runs `winnow chat`."""
 
     def __init__(self, folder, *arguments, columns=80):
         self.socket = f"{folder}/tmux"
@@ -22,7 +22,7 @@ class Screen:
         command = f"echo before; exec {WINNOW} chat {' '.join(arguments)} 2>{self.errors}"
         environment = {**os.environ, "XDG_STATE_HOME": f"{folder}/state", "LC_ALL": "C.UTF-8"}
         subprocess.run(["tmux", "-f", "/dev/null", "-S", self.socket, "new-session", "-d", "-x", str(columns), "-y", "40", "-c", str(folder), command], env=environment, check=True)
-        self.until(lambda rows: rows == [">"])  # what is cleared from the first row on, tmux would take for history
+        self.until(lambda rows: rows == [">"])  # tmux moves rows that are cleared from the top into its history; `before` keeps the prompt off the top
 
     def __enter__(self):
         return self
@@ -47,7 +47,7 @@ class Screen:
         rows = [row.rstrip() for row in self.tmux("capture-pane", "-p").split("\n")]
         while rows and not rows[-1]:
             rows.pop()
-        return rows[1:] if rows[:1] == ["before"] else rows  # which tmux has in its history after some changes of size
+        return rows[1:] if rows[:1] == ["before"] else rows  # after some resizes tmux has moved that row into its history
 
     def until(self, holds):
         end = time.monotonic() + PATIENCE
@@ -56,7 +56,7 @@ class Screen:
             time.sleep(0.02)
 
     def said(self):
-        """What was said so far, by the saved conversation."""
+        """The user's messages so far, read from the saved conversation."""
         self.keys("C-u")
         self.type("/save talk.kv")
         self.keys("Enter")
@@ -78,7 +78,7 @@ def screen(model, tmp_path):
 
 
 def answered(before):
-    """One more answer has come, and the next prompt."""
+    """Whether one more answer and the next prompt are there."""
     return lambda rows: rows and rows[-1] == ">" and len(rows) > before
 
 
@@ -102,7 +102,7 @@ def test_more_lines_may_be_typed(screen):
     screen.type("three")
     screen.keys("Enter")
     screen.until(answered(3))
-    screen.keys("Up")  # the history has all of it
+    screen.keys("Up")  # the history has the whole message
     screen.until(lambda rows: rows[-3:] == ["> one", "two", "three"])
     assert screen.said() == ["one\ntwo\nthree"]
 

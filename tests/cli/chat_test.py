@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `winnow chat` does with lines from a script and from a terminal."""
+"""`winnow chat` with lines from a script and from a terminal."""
 
 import json
 import os
@@ -22,7 +22,7 @@ needs_real_model = pytest.mark.skipif(not REAL, reason="WINNOW_TEST_MODEL is not
 
 
 def chat(lines, *arguments, code=0, **options):
-    """Answers, greedy ones, and everything else."""
+    """The greedy answers (stdout), and stderr."""
     text = "".join(line + "\n" for line in lines)
     threads = [] if "--threads" in arguments else ["--threads", "2"]
     command = [WINNOW, "chat", "--temp", "0", *threads, *arguments]
@@ -32,7 +32,7 @@ def chat(lines, *arguments, code=0, **options):
 
 
 def seen(errors):
-    """Tokens, least and most entries, of each /stats."""
+    """Tokens, fewest and most entries of each /stats."""
     return [tuple(map(int, found)) for found in re.findall(r"^(\d+) tokens seen, entries per head: (\d+) min, [\d.]+ mean, (\d+) max", errors, re.MULTILINE)]
 
 
@@ -80,7 +80,7 @@ def test_another_method_reads_the_conversation_anew(ten):
 
 
 def test_memory_is_constant_or_grows_by_what_is_left_of_each_turn(ten):
-    """A per-step method's is constant, a one-shot method's lanes grow."""
+    """A per-step method's memory is constant; a one-shot method's lanes grow."""
     turns = ["some words to read " * 6, "/stats", "and more of them", "/stats"]
     assert [s[2] for s in seen(chat(turns, *ten, "--kv", "streaming-llm", "--budget", "40")[1])] == [40, 40]
     growing = [s[2] for s in seen(chat(turns, *ten, "--kv", "snapkv:window=8", "--budget", "40")[1])]
@@ -126,7 +126,7 @@ def test_wrong_commands_are_named_by_line(few):
 
 
 def test_a_path_is_quoted_as_in_a_shell(few, tmp_path):
-    """One file, however its name is written; the words of a command that takes none are left alone."""
+    """Each way of quoting names the same file. The words of an unknown command are not parsed."""
     for name in ("my talk.kv", "it's.kv", 'a "b".kv', "back\\slash.kv"):
         for written in (shlex.quote(f"{tmp_path}/{name}"), re.sub(r"([ '\"\\])", r"\\\1", f"{tmp_path}/{name}")):
             errors = chat(["hello", f"/save {written}", f"/load {written}"], *few)[1]
@@ -192,7 +192,7 @@ def test_a_turn_without_memory_leaves_nothing(few):
 
 
 class Terminal:
-    """A program on a terminal of its own."""
+    """A program on a pseudo-terminal."""
 
     def __init__(self, command, environment):
         self.pid, self.fd = pty.fork()
@@ -204,7 +204,7 @@ class Terminal:
         os.write(self.fd, text.encode())
 
     def until(self, pattern, patience=PATIENCE):
-        """What comes up to the pattern."""
+        """The output up to the pattern."""
         got, end = "", time.time() + patience
         while time.time() < end:
             if not select.select([self.fd], [], [], 0.1)[0]:
@@ -218,7 +218,7 @@ class Terminal:
         raise AssertionError(f"no {pattern!r} in {got!r}")
 
     def prompted(self):
-        """What comes up to the prompt. Then keys may be typed: the program has set the terminal up for its line editor."""
+        """The output up to the prompt. Keys may be typed then, because the line editor has set the terminal up."""
         got = self.until(r"(^|\n|\r|\x1b\[\?2004h)> $")
         wait_for(lambda: not termios.tcgetattr(self.fd)[3] & termios.ICANON)
         return got
@@ -240,7 +240,7 @@ def test_a_terminal(model, tmp_path, say):
     terminal = Terminal(command, {"XDG_STATE_HOME": f"{folder}/state"})
     assert "/help" in terminal.prompted()
     terminal.type(say + "\n")
-    terminal.until(r"(\S\s*){100}")  # it streams: this answer would take hours
+    terminal.until(r"(\S\s*){100}")  # it streams; the whole answer would take hours
     terminal.type("\x03")
     terminal.prompted()
     terminal.type("/stats\n")
@@ -253,7 +253,7 @@ def test_a_terminal(model, tmp_path, say):
     terminal.prompted()
     terminal.type("/stats\n")
     assert seen(terminal.prompted().replace("\r", "")) == first, "a line that was given up is not said"
-    terminal.type("\x1b[A\x1b[A\n")  # the history: /stats once, as it repeats, and before it what was said
+    terminal.type("\x1b[A\x1b[A\n")  # the history has /stats once, although it was repeated, and the message before it
     terminal.until(r"(\S\s*){100}")
     terminal.type("\x03")
     terminal.prompted()
@@ -270,7 +270,7 @@ def test_the_history_is_a_comfort(model, tmp_path):
     folder = tmp_path
     with open(f"{folder}/file", "w"):
         pass
-    terminal = Terminal([WINNOW, "chat", "-m", model, "-n", "3"], {"XDG_STATE_HOME": f"{folder}/file"})  # a file cannot hold one
+    terminal = Terminal([WINNOW, "chat", "-m", model, "-n", "3"], {"XDG_STATE_HOME": f"{folder}/file"})  # a file cannot contain the history
     terminal.prompted()
     terminal.type("hello\n")
     assert "winnow:" not in terminal.prompted()
@@ -282,7 +282,7 @@ def test_ctrl_c_ends_a_script(model):
     process = subprocess.Popen([WINNOW, "chat", "-m", model, "-n", "1000000", "--ignore-eos"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     process.stdin.write(b"hello\nnever said\n")
     process.stdin.flush()
-    process.stdout.read(10)  # it is answering
+    process.stdout.read(10)  # the answer has begun
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130, (process.returncode, errors)
@@ -299,7 +299,8 @@ def flip(path, at):
 @pytest.mark.parametrize("method", ["", "--kv h2o --budget 40", "--kv ada-snapkv:window=8 --budget 40 --kv-type q8_0", "--kv snapkv:window=8 --budget 16%",
                                     "--kv quest --budget 64", "--raw --kv streaming-llm --budget 40"])  # fmt: skip
 def test_a_saved_conversation_goes_on(model, raw_model, tmp_path, method):
-    """A conversation that is saved goes on in another process as it would have, and what is no saved conversation changes nothing."""
+    """A saved conversation continues in another process as it would have here; a file that is no saved conversation
+    changes nothing."""
     method, folder = method.split(), tmp_path
     few = ["-m", raw_model if "--raw" in method else model, "-n", "12", "--ignore-eos"]
     saved = f"{folder}/talk.kv"
@@ -384,7 +385,7 @@ def test_thoughts_go_to_stderr(thinks, ten):
 
 
 def test_positions(model):
-    """A per-step method's entries lie at their index in the cache, unless the spec says otherwise."""
+    """A per-step method uses positions within the cache, unless the spec says otherwise."""
     few = ["-m", model, "-n", "3", "--ignore-eos", "--budget", "40", "--kv"]
     for spec, full in (("h2o", "positions=cache"), ("h2o:positions=absolute", "positions=absolute"), ("ada(h2o)", "positions=cache"), ("snapkv", "positions=absolute")):
         _, errors = chat(["hello", "/stats", f"/kv {spec} 50", "/stats"], *few, spec)
@@ -402,7 +403,7 @@ def test_a_real_model_answers():
 
 
 def test_stats_before_a_line_count_what_it_will_read(work, few):
-    """A text is neither read before the first line nor after a reset, and not forgotten by it."""
+    """The text is not read before the first message, nor at a reset, which does not forget it."""
     path = f"{work}/unread.txt"
     with open(path, "w") as file:
         file.write("some words to read " * 8)

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "server"))  # which has a browser
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "server"))  # for the browser
 
 from fixtures import thinks, without_settings, work  # noqa: E402, F401
 from program import make_tiny_gguf  # noqa: E402

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `winnow docs` keeps, and what it says when it cannot."""
+"""`winnow docs`: storing documents, and errors."""
 
 import json
 import os
@@ -30,7 +30,7 @@ def folder():
 
 @pytest.fixture(params=["folder", pytest.param("redis", marks=needs_redis)])
 def store(request, tmp_path):
-    """An empty one of each kind."""
+    """An empty store of each kind."""
     if request.param == "folder":
         yield tmp_path / "store"
     else:
@@ -43,7 +43,7 @@ def environment():
 
 
 def docs(*arguments, code=0, **options):
-    """stdout and stderr."""
+    """Returns stdout and stderr of a command that must succeed."""
     result = subprocess.run([WINNOW, "docs", *map(str, arguments)], capture_output=True, text=True, errors="replace", timeout=PATIENCE, env=environment(), **options)
     assert result.returncode == code, (arguments, result.returncode, result.stdout, result.stderr)
     return result.stdout, result.stderr
@@ -149,7 +149,7 @@ def test_a_place_that_cannot_be(model, good):
 
 @pytest.fixture
 def two(model, good, tmp_path):
-    """A folder with two documents."""
+    """A store in a folder, with two documents."""
     store = tmp_path / "two"
     add(store, model, good)
     docs("add", "-m", model, "--store", store, "-", "--name", "stdin", input="some words")
@@ -185,7 +185,7 @@ def test_asking(store, model):
     tokens = {d["name"]: d["tokens"] for d in add(store, model, "--tag", "t", *files)}
     names = [path.name for path in files]
 
-    # SentencePiece puts a space before a text of its own, such as a question after documents.
+    # SentencePiece puts a space before each separate text, such as a question after documents.
     alone = ask(store, model, "--doc", names[0], "--method", "reuse", "-p", "three")
     run = [WINNOW, "run", "-m", model, "--threads", "1", "--raw", "-n", "8", "--ignore-eos", "-f", files[0], "-p", " three", "--json"]
     plain = json.loads(subprocess.run(run, capture_output=True, text=True, errors="replace", check=True, timeout=PATIENCE).stdout)
@@ -230,7 +230,8 @@ def test_asking(store, model):
 
 
 def test_a_damaged_block(model):
-    """A byte of a value that changed: an error, or the document is recomputed from its tokens and the answer says so."""
+    """One changed byte of a value: an error, or the document is recomputed from its tokens, with a note in the
+    answer."""
     store = FOLDER / "damaged"
     files = [text(f"damaged{i}.txt", 30, 10 + i) for i in range(3)]
     add(store, model, *files)
@@ -238,7 +239,7 @@ def test_a_damaged_block(model):
     before = ask(store, model, "--doc", *names, "-p", " three")
     assert before["recomputed_documents"] == []
     docs("export", names[1], "-o", FOLDER / "damaged.doc", "--store", store)
-    last_rows = (FOLDER / "damaged.doc").read_bytes()[-8 - 96 : -8]  # of its last layer; a checksum follows
+    last_rows = (FOLDER / "damaged.doc").read_bytes()[-8 - 96 : -8]  # the end of the last layer, before its checksum
     data = store / "data.mdb"
     whole = data.read_bytes()
     assert whole.count(last_rows) == 1
@@ -257,7 +258,7 @@ def test_a_damaged_block(model):
 
 
 def test_damaged_trees(model):
-    """Two bytes of a page that says where documents lie: what is printed is right, or one sentence says what is wrong."""
+    """Two changed bytes of a tree page: the output is right, or there is an error."""
     store = FOLDER / "trees"
     files = [text(f"tree{i}.txt", 30, 40 + i) for i in range(3)]
     names = [path.name for path in files]
@@ -288,7 +289,7 @@ def test_damaged_trees(model):
 
 
 class FailingProxy:
-    """Stands before a Redis server, and kills it and itself when the second layer of a document is asked for."""
+    """A proxy of a Redis server that kills the server and itself at the request for a document's second layer."""
 
     def __init__(self, redis):
         self.redis, self.open, self.dead = redis, [], False
@@ -329,7 +330,8 @@ class FailingProxy:
 
 @needs_redis
 def test_a_server_that_dies(model):
-    """A Redis server that is killed in the middle of an ask: one sentence, or the documents are recomputed for this question and the next."""
+    """A Redis server is killed in the middle of an ask: an error, or the documents are recomputed for this question and
+    the next."""
     files = [text(f"gone{i}.txt", 30, 20 + i) for i in range(3)]
     names = [path.name for path in files]
     asked = ["--doc", *names, "-p", " three", "-p", " four"]
@@ -361,7 +363,7 @@ def test_the_default_place(model):
 
 
 def test_a_full_disk(model):
-    """Where the file may not grow any more: what was acknowledged stays, and goes on to be used."""
+    """The store's file must not grow any more: acknowledged documents stay, and the store remains usable."""
     store = FOLDER / "full"
     add(store, model, text("first.txt", 30))
 
@@ -389,7 +391,8 @@ def start_add(store, model, *files):
 
 
 def test_kills(store, model):
-    """kill -9 at twenty moments or more while adding: the store is whole after each, and what was acknowledged is there."""
+    """kill -9 at twenty or more moments while adding: the store is intact after each, and acknowledged documents are
+    there."""
     files = [text(f"kill{i}.txt", 30, 100 + i) for i in range(30)]
     add(store, model, files[0])
     begin = time.monotonic()
@@ -415,7 +418,8 @@ def test_kills(store, model):
 
 
 def test_concurrency(store, model):
-    """Processes that add the same and different documents, and others that remove them: nothing is torn, nothing that stays is lost."""
+    """Processes add the same and different documents while others remove some: no document is torn, and no other
+    document is lost."""
     shared = [text(f"shared{i}.txt", 30, 200 + i) for i in range(3)]
     adders = [start_add(store, model, *shared, text(f"own{i}.txt", 30, 300 + i)) for i in range(4)]
     gone = text("gone.txt", 30, 400)

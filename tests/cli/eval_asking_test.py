@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`winnow eval` asks over documents, beside caches of the joint prompt."""
+"""`winnow eval` with ask methods over documents, beside caches of the joint prompt."""
 
 import json
 import os

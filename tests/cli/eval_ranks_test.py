@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`mpirun winnow eval`: the records of several processes are those of one, in its order; a process that dies costs what it was at."""
+"""`mpirun winnow eval`: several processes write the same records as one, in the same order; if a process dies, only its
+current work is lost."""
 
 import json
 import os
@@ -15,7 +16,7 @@ from program import WINNOW
 pytestmark = pytest.mark.skipif(
     os.environ.get("WINNOW_HAS_MPI") != "ON" or not shutil.which("mpirun"), reason="mpirun is not there, or winnow was built without MPI"
 )
-# Several processes on few cores, in a container, and maybe as root. Open MPI's own leaks are none of ours.
+# Allows several processes on few cores, in a container, and as root. Open MPI's own leaks are ignored.
 ENVIRONMENT = {**os.environ, "ASAN_OPTIONS": "detect_leaks=0", "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_rmaps_base_oversubscribe": "1",
                "OMPI_MCA_btl_vader_single_copy_mechanism": "none", "OMPI_MCA_mpi_yield_when_idle": "1", "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe"}  # fmt: skip
 
@@ -36,7 +37,7 @@ def ranks(count, work, out, code=0):
 
 
 def records(work, out):
-    """In their order, without what no two runs have in common."""
+    """A run's records in order, without fields that differ between any two runs."""
     with open(f"{work}/{out}/records.jsonl") as file:
         found = [json.loads(line) for line in file]
     for record in found:
@@ -45,7 +46,7 @@ def records(work, out):
 
 
 def children(parent):
-    """Processes that a process has started."""
+    """The children of a process."""
     found = []
     for name in filter(str.isdigit, os.listdir("/proc")):
         try:
@@ -58,7 +59,7 @@ def children(parent):
 
 
 def measured(work, out):
-    """Bytes in the parts of a run."""
+    """Bytes of the records in the parts of a run."""
     parts = [f"{work}/{out}/part-{i}/records.jsonl" for i in range(2)]
     return sum(os.path.getsize(part) for part in parts if os.path.exists(part))
 
@@ -106,7 +107,8 @@ def test_what_one_process_has_measured_is_known_to_several(work, expected):
 
 
 def test_a_process_that_dies_costs_what_it_was_at(work, expected):
-    """A process is killed when there is something to lose, and MPI ends the others; the rest is done by others than before."""
+    """A process is killed when it has records to lose, and MPI ends the others; another number of processes does the
+    rest."""
     process = subprocess.Popen(["mpirun", "-n", "2", *eval_command(work, "died")], env=ENVIRONMENT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     while process.poll() is None and not measured(work, "died"):
         time.sleep(0.002)
@@ -122,9 +124,10 @@ def test_a_process_that_dies_costs_what_it_was_at(work, expected):
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_run_says_once_how_to_go_on(work, expected, number):
-    """mpirun gets Ctrl-C, waits a second, ends its processes by SIGTERM and soon kills them. What the first one says counts the others' records, too."""
+    """On Ctrl-C, mpirun waits a second, sends SIGTERM to its processes and soon kills them. The first process's message
+    counts the others' records too."""
     out = f"stopped-{number.name}"
-    samples = 1000  # several times what the fastest machine measures in that second
+    samples = 1000  # several times as many as the fastest machine measures in that second
     write_tasks(work, samples=samples, name="many")
     command = ["mpirun", "-n", "2", *eval_command(work, out, "many")]
     process = subprocess.Popen(command, env=ENVIRONMENT, stderr=subprocess.PIPE, text=True)
@@ -136,14 +139,14 @@ def test_an_interrupted_run_says_once_how_to_go_on(work, expected, number):
     counts = re.findall(f"{work}/{out} has ([0-9]+) records?: winnow eval report {work}/{out} shows them, and the same command goes on", said)
     assert len(counts) == 1 and said.count("the same command goes on") == 1, said
     each = [measured_by(work, out, i) for i in range(2)]
-    # The other process may have been about to write its last group, of 5.
+    # The other process may have been about to write its last group of 5.
     assert max(each) < int(counts[0]) and sum(each) - 5 <= int(counts[0]) <= sum(each), (said, each)
     again = run(command).stderr
     assert f"{sum(each)} known" in again and len(records(work, out)) == samples * 2 * 5, again
 
 
 def test_a_folder_that_has_a_part_s_name_is_not_written_to(work, expected):
-    """A folder that has a part's name is not written to."""
+    """An existing folder with a part's name is not written to."""
     os.makedirs(f"{work}/taken/part-1")
     with open(f"{work}/taken/part-1/chapter.txt", "w") as file:
         file.write("mine")

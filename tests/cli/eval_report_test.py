@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`winnow eval report -o report.html`: figures computed here from records made here, nothing from outside, nothing that is not escaped."""
+"""`winnow eval report -o report.html`: figures recomputed here from made-up records, no outside resources, everything
+escaped."""
 
 import html.parser
 import json
@@ -19,7 +20,7 @@ VOID = {"meta", "br", "path", "rect", "use", "circle"}
 
 
 class Page(html.parser.HTMLParser):
-    """Tables as lists of rows; fails where elements do not nest."""
+    """Parses tables into lists of rows; fails if elements do not nest."""
 
     def __init__(self, text):
         super().__init__()
@@ -115,7 +116,7 @@ def mean(values):
 
 @pytest.fixture(scope="module")
 def all_records(work):
-    """In the folder `run`."""
+    """Writes the made-up records to the folder `run`."""
     found = made()
     write(f"{work}/run", found)
     return found
@@ -137,7 +138,7 @@ def test_nothing_comes_from_outside_or_is_not_escaped(text, page):
 
 
 def test_tables_have_the_means_of_the_records(page, all_records):
-    tasks, categories, lengths = page.tables[2:5]  # after the benchmark's budgets
+    tasks, categories, lengths = page.tables[2:5]  # after the tables of the benchmark's budgets
     assert tasks[0][2:] == [f"task{i} {what}" for i in range(4) for what in ("score", "of the full cache's score, %")]
     rows = [row for row in tasks[1:] if not row[0].startswith("budget")]
     assert [row[0] for row in rows] == ["full", "snapkv", "tova", "snapkv", "tova", "tova, q8_0"], "the full cache first, then by budget"
@@ -166,7 +167,8 @@ def test_tables_have_the_means_of_the_records(page, all_records):
 
 
 def test_grids_have_methods_by_budgets(text, all_records):
-    """Methods by budgets: the full cache under each, first what is on average farthest ahead of the budgets' means."""
+    """Grids of methods by budgets: the full cache comes first, under each budget; then methods by their average lead
+    over the budgets' means."""
     begin = text.index("<h4>niah 4000 tokens, digits: score</h4>")
     grid = Page(text[begin : text.index("</table>", begin)] + "</table></div>").tables[0]
     assert grid[0] == ["method", "64", "256"]
@@ -187,7 +189,8 @@ def test_grids_have_methods_by_budgets(text, all_records):
 
 
 def test_no_mean_over_unlike_tasks(tmp_path):
-    """What was skipped in one task, or not measured in it, has no mean over all: it would be of other tasks than its neighbours'."""
+    """A method that was skipped or not measured in one task has no mean over all tasks, because it would cover other
+    tasks than its neighbours' means."""
     folder = f"{tmp_path}/unlike"
     rows = [record(f"task{i}", 0, method, "question-aware", 0.5, {"category": "QA"}) for i in range(2) for method in METHODS[:3]]
     rows[4] = {**rows[4], "skipped": "too short", "score": None}
@@ -202,7 +205,7 @@ def test_no_mean_over_unlike_tasks(tmp_path):
 
 @pytest.mark.parametrize("form", ["md", "html"])
 def test_a_report_says_why_records_were_skipped(tmp_path, form):
-    """One line for reasons that differ in their numbers alone."""
+    """Reasons that differ only in their numbers share one line."""
     rows = [record("trec", i, method, "question-aware", 0.5) for i in range(4) for method in METHODS[:2]]
     for row, why in zip(rows[1::2], ("the prompt has 50 tokens, the budget 64", "the prompt has 9 tokens, the budget 64", "10% of 9 tokens are 1, <i> needs 4")):
         row.update(skipped=why, score=None)
@@ -213,7 +216,8 @@ def test_a_report_says_why_records_were_skipped(tmp_path, form):
 
 
 def test_intervals_and_what_is_held(tmp_path):
-    """Intervals have the means' digits, and one sample has none. A mean over longer prompts only is no amount that others can be compared with."""
+    """Intervals have as many digits as means; one sample has no interval. A mean of bytes over longer prompts only is
+    left out, because it is not comparable."""
     folder = f"{tmp_path}/held"
     full, small = METHODS[0], METHODS[1]
     rows = []
@@ -235,13 +239,14 @@ def test_intervals_and_what_is_held(tmp_path):
 
 
 def values_of(text):
-    """Of each row of a .csv file, by task and method."""
+    """The values of each row of a .csv file, by task and method."""
     rows = [line.split(",") for line in text.splitlines()[1:]]
     return {(row[1], row[3].strip('"')): dict(pair.split("=") for pair in row[-1].split()) for row in rows}
 
 
 def test_scores_in_units_of_the_full_cache_s(tmp_path):
-    """Of the samples on which that has a score. Where it has 1 on all, the score itself is the share."""
+    """The share covers the samples on which the full cache scores above 0. If it scores 1 on all, the share is the
+    score, and is left out."""
     full, small = METHODS[0], METHODS[1]
     scores = {"needles": [(1, 1), (0, 1), (1, 0), (0.5, 0.25), (1, 1)], "easy": [(1, 0), (1, 1)], "hopeless": [(0, 0), (0, 1)]}
     rows = [record(task, i, method, "question-aware", score[method == small]) for task, of in scores.items() for i, score in enumerate(of) for method in (full, small)]
@@ -253,7 +258,8 @@ def test_scores_in_units_of_the_full_cache_s(tmp_path):
 
 
 def test_a_reading_time_is_a_method_s_own(tmp_path):
-    """Of what was read with others only the sum is known. A task that tells the time to the first token tells this."""
+    """If methods share a reading, only the sum is known, and no time is shown. A task that reports the time to the
+    first token shows that instead."""
     full, small = METHODS[0], METHODS[1]
     rows = [{**record("t", i, method, "question-aware", 1), "timings": {"prefill_ms": 2 + i, "decode_ms": 1}, "group": f"{method}{i}", "group_size": 1} for i in range(2) for method in (full, small)]
     rows += [{**record("shared", 0, method, "question-aware", 1), "group_size": 2} for method in (full, small)]
@@ -269,7 +275,7 @@ def test_a_reading_time_is_a_method_s_own(tmp_path):
 def test_plots(page, text, all_records):
     svgs = re.findall(r"<svg.*?</svg>", text, re.DOTALL)
     assert page.tags.count("svg") == len(svgs) == text.count("<figure>")
-    maps = len(METHODS) * 2  # of two kinds of needles
+    maps = len(METHODS) * 2  # for two kinds of needles
     assert text.count("depth, %") == text.count("length, tokens") == maps, text.count("depth, %")
     for title in ("LongBench mean of tasks, score", "RULER 4000, score", "perplexity/sliding 4000 tokens, perplexity", "first token, ms", "fidelity, KL to full, nats", "fidelity, agreement, %", "fidelity-long story, KL to full, nats", "niah 1000 tokens, words, score", "decoding, tokens/s"):
         assert f"<figcaption>{title}</figcaption>" in text, title
@@ -287,7 +293,7 @@ def test_plots(page, text, all_records):
 
 @pytest.mark.skipif(not shutil.which("gnuplot"), reason="gnuplot is not installed")
 def test_long_answers_have_a_curve_by_position(text):
-    """Of every method but the full cache, whose distance is 0 and has no place on a logarithmic axis."""
+    """There is a curve for every method but the full cache, whose distance of 0 has no place on a logarithmic axis."""
     part = text[text.index("<h3>Long answers</h3>") :]
     part = part[: part.index("</figure>")]
     words = [word.strip() for word in re.findall(r"<text>([^<]*)</text>", part)]
@@ -297,7 +303,7 @@ def test_long_answers_have_a_curve_by_position(text):
 
 
 def test_values_that_some_records_lack_are_no_column_s(tmp_path):
-    """Of two tasks of a category only one has a value: it is that task's, not the category's."""
+    """Only one of a category's two tasks has a value: the value appears for that task, not for the category."""
     labels = {"category": "synthetic"}
     rows = [record("count", 1, method, "question-aware", 0.5, labels) for method in METHODS]
     rows += [record("retrieval", i, method, "question-aware", 0.5, labels, values={"earlier": 0.25 * i, **({"once": 1} if i else {})}) for method in METHODS for i in range(2)]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`winnow eval`: records that survive kills, shards that add up, bad lines and folders that are named."""
+"""`winnow eval`: records that survive kills, shards that add up, errors that name bad lines and folders."""
 
 import csv
 import json
@@ -40,13 +40,13 @@ def write_data(work, lines=6):
         for i in range(lines):
             print(json.dumps({"_id": f"h{i}", "context": f"fact {i} " * 12, "input": f"which {i}?", "answers": [f"fact {i}"], "length": 5000 * i}), file=file)
     with open(f"{work}/data/longbench/trec.jsonl", "w") as file:
-        for i in range(lines):  # whole prompts, as the extract has them
+        for i in range(lines):  # whole prompts, as in the extract
             prompt = "Types:\n" + "Question: one\nType: x\n" * 5 + f"Question: two {i}\nType:"
             print(json.dumps({"id": i, "prompt": prompt, "answers": ["x"], "all_classes": ["x", "y"]}), file=file)
 
 
 def records(work, *outs):
-    """Without what no two runs have in common."""
+    """A run's records by their keys, without fields that differ between any two runs."""
     found = {}
     for out in outs:
         with open(f"{work}/{out}/records.jsonl") as file:
@@ -74,7 +74,7 @@ def expected(work, data):
 
 @pytest.fixture(scope="module")
 def merged(work, expected):
-    """A folder for each number of shards that were put together in it."""
+    """One folder for each number of shards; each has the shards' joined records."""
     out = {}
     for count in (2, 4):
         shards = [f"shard{i}of{count}" for i in range(count)]
@@ -100,7 +100,7 @@ def test_records_say_what_was_kept(expected):
 
 
 def test_a_run_survives_kills(work, expected):
-    """Twenty kills at random moments; then the rest, and all is as if nothing had been."""
+    """Twenty kills at random moments, then a run to the end: the records are the same as without kills."""
     chance = random.Random(7)
     for _ in range(20):
         process = subprocess.Popen(command(work, "killed"), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -112,7 +112,7 @@ def test_a_run_survives_kills(work, expected):
 
 
 def test_a_record_that_was_cut_is_measured_again(work, expected):
-    """A write that a full disk or a lost machine has cut."""
+    """A write cut by a full disk or a power failure."""
     shutil.copytree(f"{work}/whole", f"{work}/cut")
     path = f"{work}/cut/records.jsonl"
     with open(path) as file:
@@ -147,7 +147,7 @@ def test_a_shard_that_cannot_be(work, data):
 
 
 def test_a_report_has_the_means_of_the_records(work, expected):
-    """The tables' figures, computed here from the records."""
+    """The figures in tables equal those recomputed from the records."""
     run([WINNOW, "eval", "report", f"{work}/whole", "-o", f"{work}/report.csv"])
     with open(f"{work}/report.csv") as file:
         rows = list(csv.DictReader(file))
@@ -176,7 +176,7 @@ def test_reports_that_cannot_be(work, expected):
 
 
 def tree(folder):
-    """All that is below a folder: contents of files, targets of links."""
+    """Everything below a folder: contents of files, targets of links."""
     found = {}
     for parent, folders, files in os.walk(folder):
         for name in folders + files:
@@ -192,7 +192,7 @@ def tree(folder):
 
 
 def test_what_is_not_ours_stays(work, expected):
-    """Folders that look like a run's parts and are none, links in their place and in them: all stay."""
+    """Folders that only look like a run's parts, and links instead of parts and inside them, are left alone."""
     out = f"{work}/others"
     run(command(work, "others", "--shard", "0/2"))
     for name in ("part-of-my-thesis", "part-", "part-01", "part-1x", "part-2", "elsewhere"):
@@ -201,7 +201,7 @@ def test_what_is_not_ours_stays(work, expected):
             with open(path, "w") as file:
                 file.write("mine")
     os.symlink("elsewhere", f"{out}/part-0")
-    shutil.copytree(f"{work}/whole", f"{out}/part-3")  # a run of one's own, which an older part would look like
+    shutil.copytree(f"{work}/whole", f"{out}/part-3")  # a complete run, which looks like an older part
     shutil.copytree(f"{work}/whole", f"{out}/part-5")
     os.makedirs(f"{out}/part-4")
     for i in (4, 5):
@@ -222,7 +222,7 @@ def test_what_is_not_ours_stays(work, expected):
 
 @pytest.fixture
 def own(work, data, tmp_path):
-    """A folder with data of its own, to be spoilt."""
+    """A copy of the data, to be damaged."""
     shutil.copytree(data, tmp_path / "data")
     shutil.copy(f"{work}/tiny.gguf", tmp_path)
     return str(tmp_path)
@@ -268,7 +268,7 @@ def test_wrong_usage(work, data):
 
 @pytest.fixture(scope="module")
 def more_data(work, data):
-    """Of needles, and of prompts for the distance to the full cache."""
+    """Data for needles, and prompts for the distance to the full cache."""
     os.makedirs(f"{work}/data/needle")
     with open(f"{work}/data/needle/hay.txt", "w") as file:
         file.write("There is hay. " * 40)
@@ -288,7 +288,7 @@ def test_needles(work, more_data):
 
 
 def test_hidden_answers_of_five_kinds(work, more_data, tmp_path):
-    """In both splits, at borders and off them, each method alone."""
+    """Both splits, answers at chunk borders and off them, and each method alone."""
     folder = f"{tmp_path}/data/needle"
     os.makedirs(folder)
     for name in ("a", "b"):
@@ -317,7 +317,7 @@ def test_distance_to_the_full_cache(work, more_data):
 
 
 def test_long_answers(work, data, tmp_path):
-    """Kinds of prompts, spans of the answer, and an answer that does not fit."""
+    """The kinds of prompts, the spans of the answer, and an answer that does not fit."""
     lines = "".join(f"line {i} of a text\n" for i in range(60))
     for folder, name, text in (("longbench-mini", "gov_report.jsonl", json.dumps({"prompt": "a report " * 9}) + "\n"), ("text", "t.txt", lines), ("needle", "n.txt", lines)):
         os.makedirs(f"{tmp_path}/{folder}")
@@ -344,7 +344,7 @@ def test_attention(work, more_data):
         if task == "attention/blocks":
             assert "can stand out from 833 tokens on" in r["skipped"], r
             continue
-        assert 0 <= r["score"] <= 1 and r["series"] and 100 <= r["prompt_tokens"] < 110, r  # a text and a question begin with a space each
+        assert 0 <= r["score"] <= 1 and r["series"] and 100 <= r["prompt_tokens"] < 110, r  # the text and the question each begin with a space
         if task == "attention/kept" and protocol == "question-aware":
             heads = [positions for name, positions in r["series"].items() if name.startswith("kept ")]
             assert len(heads) == 4 and all(len(positions) == int(budget or r["prompt_tokens"]) for positions in heads), r
@@ -375,7 +375,7 @@ def test_printed_samples_have_the_same_scores(work, more_data, tmp_path):
 
 
 def niah(work, out, *more, code=0):
-    """Prompts that are longer than the tiny model's context of 256 tokens: what is said, and the records."""
+    """Prompts longer than the tiny model's context of 256 tokens: the message, and the records."""
     said = run(command(work, out, "--length", "600", "--limit", "2", *more, tasks=["niah"]), code=code).stderr
     return said, list(records(work, out).values())
 
@@ -483,7 +483,7 @@ def test_a_run_says_first_what_is_to_be_measured(work, data):
 
 
 def test_records_of_a_prompt_that_has_changed_are_refused(work, data):
-    """By the sample and both hashes, before anything is measured. A sample more is no change."""
+    """The error names the sample and both hashes, before anything is measured. An added sample is no change."""
     def lines(*texts):
         with open(f"{work}/changing.jsonl", "w") as file:
             for i, text in enumerate(texts):
@@ -502,7 +502,7 @@ def test_records_of_a_prompt_that_has_changed_are_refused(work, data):
         old, now = found.groups()[1:]
         assert old != now and old in {r["prompt_hash"] for r in before.values() if r["id"] == f"q{found[1]}"}, said
         assert "known" not in said and records(work, "changing") == before, said
-    lines("two ", "one ")  # the prompts of two samples, each under the other's id
+    lines("two ", "one ")  # the prompts of the two samples, swapped
     assert "q0" in run(arguments, code=1).stderr
 
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Adds keys to a GGUF file, of whatever type."""
+"""Adds keys of any type to a GGUF file."""
 
 import struct
 
-ALIGNMENT = 32  # of tensors, where no key says otherwise
+ALIGNMENT = 32  # of tensors, unless a key changes it
 UINT32, INT32, FLOAT32, BOOL, STRING = 4, 5, 6, 7, 8
 FORMATS = {UINT32: "<I", INT32: "<i", FLOAT32: "<f", BOOL: "<?"}
 
@@ -18,7 +18,8 @@ def key_bytes(name, kind, value):
 
 
 def write_with_keys(source, path, keys):
-    """The file at `source` with more keys, {name: (type, value)}; a last one fills what tensors must begin at."""
+    """Writes the file at `source` with more keys, {name: (type, value)}. A last key pads the header so that tensors
+    stay aligned."""
     with open(source, "rb") as file:
         head, rest = file.read(24), file.read()
     magic, version, tensors, count = struct.unpack("<4sIQQ", head)

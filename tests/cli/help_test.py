@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `--help` says of each option, and what a shell completes."""
+"""`--help` for each option, and shell completions."""
 
 import json
 import os
@@ -21,7 +21,7 @@ def said(*arguments):
 
 
 def commands(*above):
-    """A command and those below it, each with all above it."""
+    """A command and its subcommands, each with its parents."""
     below = said(*above, "--help").partition("\nSubcommands:\n")[2].partition("\n\n")[0]
     names = [(*above, line.split()[0]) for line in below.splitlines() if line[:3].strip()]
     return [above] + [deeper for name in names for deeper in commands(*name)]
@@ -47,7 +47,7 @@ def all_options():
 
 
 def test_each_option_with_a_value_says_its_default(all_options):
-    """Flags have a form without a type, and nothing to say."""
+    """Flags have neither a type nor a default."""
     checked = 0
     for command, of_command in all_options.items():
         for names, (form, description) in of_command.items():

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `winnow inspect` says of models that run and of files that do not: what they are is on stdout, and why they do not
-run on stderr, with exit code 1."""
+"""`winnow inspect` on models that run and on other files: the description is on stdout; the reason why a file does not
+run is on stderr, with exit code 1."""
 
 import json
 import os
@@ -61,7 +61,8 @@ def test_files_that_are_no_gguf(tmp_path):
 
 
 def test_other_files_of_winnow_s_are_named(model, tmp_path):
-    """What a run has kept, a calibration, an exported document: what the file is, and what takes it."""
+    """For kept positions, a calibration and an exported document, the message names the kind of file and the command
+    that takes it."""
     text, kept, calibration, exported = (str(tmp_path / name) for name in ("text.txt", "kept.json", "model.cal", "text.doc"))
     with open(text, "w") as file:
         file.write("some words to read " * 8)

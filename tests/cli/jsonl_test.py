@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`winnow run --jsonl`: what is answered is kept, what is in the answers' file stays, and a run goes on where another one ended."""
+"""`winnow run --jsonl`: answers are kept, the file of answers is only appended to, and a run continues where another
+one ended."""
 
 import json
 import os
@@ -54,7 +55,7 @@ def records(path):
 
 
 def test_what_is_no_answer_stays(f):
-    """Nothing that is not an answer of ours is changed, whatever it is, and the sentence says which line it is."""
+    """A file with lines that are not winnow's answers is not changed, and the error names the line."""
     good = f"{f.path}/good.jsonl"
     f.run(f.prompts, good)
     whole = read(good)
@@ -108,7 +109,7 @@ def test_what_is_no_file_is_refused(f):
 
 
 def test_a_line_is_done_when_the_same_was_asked_in_the_same_way(f):
-    """A line is done when the same has been asked in the same way; what is there is only added to."""
+    """A prompt is skipped if it was answered with the same options; the file is only appended to."""
     path = f"{f.path}/resumed.jsonl"
     f.run(f.prompts, path)
     first = read(path)
@@ -138,7 +139,7 @@ def test_a_line_that_was_cut_is_answered_again(f):
     for kept in (0, 1, 19):
         for cut in (5, 12, 30, 60, len(lines[kept]) - 2, len(lines[kept]) - 1):
             if kept == 0 and cut < 25:
-                continue  # not enough to know whose it is
+                continue  # too short to be recognized as winnow's
             short = write(f"{f.path}/cut.jsonl", b"".join(lines[:kept]) + lines[kept][:cut])
             f.run(f.prompts, short, "-q")
             assert read(short).startswith(b"".join(lines[:kept]))
@@ -155,7 +156,7 @@ def test_bad_lines_are_named(f):
 
 
 def test_a_text_in_place_of_prompts_is_not_named_line_by_line(f):
-    """The first lines are named, all are counted, and no file is left where there was none; one that was there stays."""
+    """The error names the first lines and counts all; no new file is created, and an existing one stays."""
     text = write(f"{f.path}/text.txt", "a line of a text\n" * 162)
     errors = f.run(text, f"{f.path}/of-text.jsonl", code=1)
     named = [line for line in errors.splitlines() if "text.txt line " in line]
@@ -177,7 +178,7 @@ def test_the_end_says_what_was_answered(f):
 
 
 def test_two_writers(f):
-    """The prompts of the first come by a pipe that stays open, so that it is certainly still running."""
+    """The first run reads its prompts from a pipe that stays open, so that it is still running."""
     pipe, path = f"{f.path}/slow", f"{f.path}/shared.jsonl"
     os.mkfifo(pipe)
     first = subprocess.Popen(f.command(pipe, path), stderr=subprocess.PIPE, text=True)
@@ -211,10 +212,9 @@ def test_interrupt_while_waiting(f):
 
 
 def test_interrupt_keeps_what_is_answered(f):
-    """
-    The second of two prompts ends at a stop text, the first goes on: Ctrl-C keeps the second's answer. The first could
-    have a hundred times as many tokens as are waited for. Many more could need memory that the second waits for.
-    """
+    """ The second of two prompts ends at a stop text while the first goes on: Ctrl-C keeps the second's answer. The
+    first one's limit is a hundred times the tokens that the test waits for; with a much higher limit its memory could
+    keep the second one waiting. """
     two, path = write(f"{f.path}/two.jsonl", prompts_of(["one text", "quite another thing"])), f"{f.path}/two-answers.jsonl"
     sampled = ["--temp", "1", "--top-k", "0", "--min-p", "0", "--top-p", "1"]
     f.run(two, path, *sampled, "-n", "3000")
@@ -235,7 +235,8 @@ def test_interrupt_keeps_what_is_answered(f):
 
 
 def test_a_full_disk(f):
-    """A file-size limit stands for a full disk: the answers that fit stay whole, and the same command goes on later."""
+    """A file-size limit simulates a full disk: the answers that fit stay complete, and the same command continues
+    later."""
     path = f"{f.path}/limited.jsonl"
     f.run(f.prompts, f"{f.path}/unlimited.jsonl")
     whole = read(f"{f.path}/unlimited.jsonl")
@@ -254,7 +255,7 @@ def test_memory_of_a_long_line(f):
 
     def peak(data):
         write(long, data)
-        # From a small process: a child's peak begins with what its parent has in memory.
+        # Starts from a small process, because a child's peak memory includes its parent's at the fork.
         small = "import resource, subprocess, sys; subprocess.run(sys.argv[1:]); "
         small += "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
         command = [sys.executable, "-c", small, *f.command(long, f"{f.path}/of-long.jsonl")]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `winnow inspect --kept` shows of what a run has kept, and what it says of files that are no such thing."""
+"""`winnow inspect --kept`: pictures of kept positions, and errors for other files."""
 
 import json
 import os
@@ -96,7 +96,7 @@ def written(path, text):
 
 
 def test_passages_of_another_text_are_refused(kept, text, model, work):
-    """Fewer tokens, or one word changed: the sentence has the tokens of both."""
+    """With fewer tokens or one word changed, the error names the numbers of tokens of both texts."""
     with open(text) as file, open(kept) as dump:
         words, tokens = file.read(), json.load(dump)["text_tokens"]
     changed = written(f"{work}/changed.txt", words.replace("words", "lords", 1))
@@ -120,7 +120,7 @@ def test_another_template_and_system_message_are_refused(text, chat_model, work)
 
 
 def test_the_text_is_that_of_the_run_whatever_its_question(text, chat_model, work):
-    """Several questions, none, a text alone, a saved cache: all name the same text."""
+    """Several questions, no question, a text alone and a saved cache all refer to the same text."""
     model = chat_model
     asked = [("-p", "and?", "-p", "or?"), (), ("--save-kv", f"{work}/text.kv")]
     for number, questions in enumerate(asked):
@@ -170,7 +170,7 @@ def test_a_picture_is_drawn(kept, work):
 
 @pytest.mark.skipif(not shutil.which("gnuplot"), reason="gnuplot is not installed")
 def test_labels_fit_into_the_picture(kept, work):
-    """All labels lie inside the picture, with their letters, and the axes have numbers."""
+    """All labels lie completely inside the picture, and the axes have numbers."""
     run("inspect", "--kept", kept, "-o", f"{work}/labels.svg")
     with open(f"{work}/labels.svg") as file:
         drawn = file.read()
@@ -225,7 +225,7 @@ BAD = [
 
 @pytest.mark.parametrize("data, part", [pytest.param(data, part, id=name) for name, data, part in BAD])
 def test_what_is_no_such_file_is_refused(kept, work, data, part):
-    """One sentence and exit code 1, whatever the file holds."""
+    """Exit code 1 and one sentence for any file."""
     with open(kept, "rb") as file:
         good = file.read()
     with open(f"{work}/bad.json", "wb") as file:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`winnow papers`: every recipe runs from a clean folder, wrong ones are refused, killed runs go on, reports say what is missing."""
+"""`winnow papers`: every recipe runs in an empty folder, invalid recipes are refused, killed runs continue, and reports
+name what is missing."""
 
 import json
 import os
@@ -26,7 +27,7 @@ def run(*arguments, code=0):
 
 
 RECIPES = [line.split()[0] for line in run().stdout.splitlines()]
-OF_LENGTHS = {"ada-kv/figure-8": "1000", "ems/figure-6": "5400"}  # whose cells are for some lengths only; one that fills some
+OF_LENGTHS = {"ada-kv/figure-8": "1000", "ems/figure-6": "5400"}  # recipes whose cells need certain lengths, and a length that fills some of them
 
 
 def write_jsonl(path, lines):
@@ -36,7 +37,7 @@ def write_jsonl(path, lines):
 
 
 def sentence(question, label, texts):
-    """A line of the sets of multiple choice."""
+    """A line of the multiple-choice data sets."""
     choices = " ".join(f"{label}{i + 1}: {text}" for i, text in enumerate(texts))
     return {"instruction": f"Please choose the correct answer {question}\n\n{choices} Answer format: a/b", "answer": f"{label.lower()}1"}
 
@@ -49,7 +50,7 @@ def question(task, i, passage):
 
 @pytest.fixture(scope="module")
 def data(work):
-    """What every task needs, made up."""
+    """Made-up data for every task."""
     folder = f"{work}/data"
     for name in ("longbench-config", "longbench", "longbench-mini", "needle", "text", "short"):
         os.makedirs(f"{folder}/{name}")
@@ -79,7 +80,7 @@ def measure(work, data, out, *recipes_and_options, code=0):
 
 
 def small(**changes):
-    """A recipe of one task and three rows, as in a paper."""
+    """A recipe with one task and three rows, as in a paper."""
     recipe = {
         "paper": "mine",
         "name": "table-1",
@@ -98,7 +99,7 @@ def small(**changes):
 
 
 def of_keys():
-    """A recipe of one made-up task, whose prompts have lengths."""
+    """A recipe with one made-up task whose prompts have lengths."""
     select = {"name": "keys", "measures": [{"name": "keys", "tasks": ["kv-retrieval"], "methods": ["full", "snapkv:window=4"], "budgets": ["24"], "lengths": [4]}]}
     return {name: part for name, part in small(columns=[{"name": "found"}], **select).items() if name not in ("figures", "claims")}
 
@@ -226,7 +227,7 @@ def test_a_missing_file_is_named_and_the_rest_measured(work, model, data):
 
 
 def test_no_folder_of_data(work, model):
-    """What the user gave is named, in one line for all 16 tasks."""
+    """The error names the user's folder, in one line for all 16 tasks."""
     arguments = ["run", "ems/table-9", "-m", f"{work}/tiny.gguf", "-o", f"{work}/no-data"]
     check_refusal(run(*arguments, code=1), 1, "ems/table-9: nothing of it can be measured: 16 tasks cannot be measured: give --data DIR or set WINNOW_DATA")
     os.makedirs(f"{work}/empty")
@@ -328,7 +329,8 @@ def test_series_are_drawn(work, model, data, kind, task, series):
 
 
 def counted(said):
-    """Orders: all, agree, disagree, cannot be told, too few samples, nothing evicted, not measured. What no order is, is not said."""
+    """Numbers of orders: all, agree, disagree, cannot be told, too few samples, nothing evicted, not measured. Numbers
+    of 0 are not in the text."""
     count, parts = re.search(r"Of (\d+) orders? of the paper (\d.*?)\.(?: |$)", said, re.MULTILINE).groups()
     kinds = [r"agrees?", r"disagrees?", r"cannot be told", r"ha(?:s|ve) too few samples \(fewer than 6, or one of a task\)",
              r"(?:is|are) of caches from which nothing was evicted", r"(?:was|were) not measured"]  # fmt: skip
@@ -343,7 +345,8 @@ def words_of(svg):
 
 @pytest.mark.skipif(not shutil.which("gnuplot"), reason="gnuplot is not installed")
 def test_a_plot_for_each_column_that_has_series_of_its_own(work, model, data):
-    """Two budgets, each with a column of scores and one of another value, which draws nothing new."""
+    """Two budgets, each with a column of scores and one of another value; only the former get plots, since both would
+    draw the same series."""
     recipe = small(
         name="columns",
         measures=[{"name": "all", "tasks": ["attention/loss"], "methods": ["snapkv:window=4"], "budgets": ["24", "48"], "lengths": [80]}],
@@ -361,7 +364,7 @@ def test_a_plot_for_each_column_that_has_series_of_its_own(work, model, data):
 
 @pytest.mark.skipif(not shutil.which("gnuplot"), reason="gnuplot is not installed")
 def test_axes_end_where_the_data_do(work, model, data):
-    """Of 61 points, which have no marks: gnuplot's own axis would go on to 70."""
+    """A curve of 61 points, drawn without marks; gnuplot's default axis would end at 70."""
     recipe = small(
         name="long",
         measures=[{"name": "all", "tasks": ["attention/kept"], "methods": ["snapkv:window=4"], "budgets": ["24"], "lengths": [80]}],
@@ -379,7 +382,7 @@ def test_axes_end_where_the_data_do(work, model, data):
 
 @pytest.mark.skipif(not shutil.which("gnuplot"), reason="gnuplot is not installed")
 def test_heads_are_sorted_within_their_layers(work, model, data):
-    """Marks from left to right: in each of two layers they rise, and fall between the layers."""
+    """From left to right, the marks rise within each of two layers and fall between the layers."""
     measure(work, data, "heads", "ada-kv/figure-3", "--limit", "1", "--beyond-context")
     changed = records(work, "heads")
     for r in changed:
@@ -393,7 +396,7 @@ def test_heads_are_sorted_within_their_layers(work, model, data):
     assert len(marks) == 8 and marks == sorted(marks), marks
     heights = [y for _, y in marks]
     assert heights[:4] == heights[4:] == sorted(heights[:4]) and len(set(heights)) == 4, heights
-    del sheet["layers"]  # as an older run wrote it
+    del sheet["layers"]  # as in an older run
     with open(f"{work}/heads/recipes/ada-kv-figure-3.json", "w") as file:
         json.dump(sheet, file)
     assert "<svg" not in page_of(work, "heads")
@@ -409,18 +412,18 @@ def test_maps_name_units_and_budgets(work, model, data):
 
 
 def marks_in(page):
-    """Points of curves, and the marks of the key."""
+    """The number of points of curves and of marks in the key."""
     return len(re.findall(r"<use [^>]* color='var\(--s", page))
 
 
 def row_of(text, name):
-    """The figures of winnow's row, without their intervals."""
+    """The figures in winnow's row, without their intervals."""
     return [float(cell.split()[0]) for cell in re.findall(rf"^\| {re.escape(name)} \|(.*)\|$", text, re.M)[-1].split("|")]
 
 
 @pytest.fixture(scope="module")
 def long_prompts(work):
-    """Three that have enough blocks, and one that has not."""
+    """Three prompts that have enough blocks, and one that has too few."""
     os.makedirs(f"{work}/long/longbench-mini")
     chance = random.Random(5)
     lines = [{"prompt": "".join(chance.choice("abcdefgh") for _ in range(length))} for length in (850, 960, 1030, 300)]
@@ -429,7 +432,7 @@ def long_prompts(work):
 
 
 def test_blocks_of_samkv_s_figures(work, model, long_prompts):
-    """Both figures are of one measure. A place of a series is the mean of the prompts that reach it."""
+    """Both figures use one measure. Each point of a series is the mean over the prompts that reach it."""
     said = measure(work, long_prompts, "blocks", "samkv/figure-7", "samkv/figure-8", "--beyond-context").stderr
     found = records(work, "blocks")
     assert len(found) == 4 and [bool(r.get("skipped")) for r in found] == [False, False, False, True], said
@@ -459,12 +462,13 @@ def test_series_of_several_lengths_are_drawn_as_far_as_they_reach(work, model, l
     )
     measure(work, long_prompts, "ranks", write(work, recipe), "--beyond-context")
     page = page_of(work, "ranks")
-    # gnuplot draws a mark for each point; the key has one more.
+    # gnuplot draws a mark for each point, and one in the key.
     assert marks_in(page) == 14 + 1
 
 
 def test_answers_that_name_paragraphs(work, model, data):
-    """Records as if the answers had been these: the page has the histograms with the right paragraphs, and 0 for what nobody names."""
+    """With records of given answers, the page has histograms with the right paragraphs, and 0 for a paragraph that no
+    answer names."""
     measure(work, data, "named", "ahakv/figure-7", "--limit", "3", "--beyond-context")
     named = {"full": [[1], [2], [3]], "h2o": [[1], [1, 7], []]}
     changed = records(work, "named")
@@ -488,7 +492,7 @@ def test_answers_that_name_paragraphs(work, model, data):
 
 
 def given(work, data, scores):
-    """A folder whose records have these scores: of full, and of SnapKV with both budgets."""
+    """The report of records with these scores for the full cache and for SnapKV with both budgets."""
     path = write(work, small(measures=[{"name": "all", "tasks": ["longbench/trec"], "methods": ["full", "snapkv:window=4"], "budgets": ["24", "48"]}]))
     subprocess.run(["rm", "-rf", f"{work}/given"], check=True)
     measure(work, data, "given", path)
@@ -502,8 +506,8 @@ def given(work, data, scores):
 
 
 def test_orders_of_a_case_by_hand(work, model, data):
-    """The paper: full over SnapKV by both budgets, and the claim the same by 24. Here full is better by 0.5 at 24 for every sample, and
-    worse at 48 for half of them, better for the others."""
+    """The paper has Full above SnapKV at both budgets, and a claim of the same order at 24. In the records, Full is
+    better by 0.5 at 24 for every sample; at 48 it is worse for half of the samples and better for the others."""
     full = [0.5, 1, 0.5, 1, 0.5, 1, 0.5, 1]
     said = given(work, data, {"full": full, "24": [s - 0.5 for s in full], "48": [s + (0.25 if i % 2 else -0.25) for i, s in enumerate(full)]})
     assert "| Full | 75.00 (" in said and "| SnapKV | 25.00 (" in said
@@ -515,7 +519,7 @@ def test_orders_of_a_case_by_hand(work, model, data):
 
 
 def test_orders_on_the_page(work, model, data):
-    """A claim is said once for its orders, and what was not measured is counted."""
+    """The page states each claim once for all its orders, and counts orders that were not measured."""
     given(work, data, {"full": [1] * 8, "24": [0.5] * 8, "48": [0.5] * 8})
     page = page_of(work, "given")
     assert "A &gt; B says that the paper" in page and "A > B says that the paper's figure" in run("report", f"{work}/given").stdout
@@ -539,7 +543,8 @@ def test_an_order_that_does_not_hold(work, model, data):
 
 
 def test_where_nothing_is_evicted_the_full_cache_stands(work, model, data):
-    """Prompts that fit into the budget of 48 are not measured with it: the cells say so, and these orders tell nothing."""
+    """Prompts that fit into the budget of 48 are not measured with it: the cells say so, and these orders do not
+    count."""
     full = [0.5, 1, 0.5, 1, 0.5, 1, 0.5, 1]
     given(work, data, {"full": full, "24": [s - 0.5 for s in full], "48": full})
     changed = records(work, "given")
@@ -569,7 +574,7 @@ def test_one_sample_has_no_interval(work, model, data):
 
 
 def test_few_samples_tell_nothing(work, model, data):
-    """Four of four are better: too few."""
+    """Four better samples of four are too few."""
     path = write(work, small())
     measure(work, data, "few", path, "--limit", "2")
     changed = records(work, "few")
@@ -605,7 +610,7 @@ def test_runs_of_other_lengths_stay_in_the_report(work, model, data):
     assert "the length 2, not 4 as in the recipe" in first and first.count("## mine/keys") == 1
     measure(work, data, "lengths", path, "--length", "3", "--limit", "2", "--beyond-context")
     kept = [r for r in records(work, "lengths") if r["labels"]["length"] == "2"]
-    write_jsonl(f"{work}/lengths/records.jsonl", kept)  # as if it had been stopped at once
+    write_jsonl(f"{work}/lengths/records.jsonl", kept)  # as if the run had been stopped at once
     both = run("report", f"{work}/lengths").stdout
     assert both.startswith(first) and "## mine/keys" in both[len(first) :], both
     assert "the length 3, not 4" in both[len(first) :] and "Not measured yet: Full; SnapKV" in both[len(first) :]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The program under test, which ctest names in the environment: WINNOW, and MAKE_TINY_GGUF for small random models."""
+"""The program under test, WINNOW, and MAKE_TINY_GGUF, which makes small random models. ctest sets both variables."""
 
 import os
 import subprocess
@@ -9,11 +9,11 @@ WINNOW = os.environ["WINNOW"]
 TINY = os.environ["MAKE_TINY_GGUF"]
 PATIENCE = 120  # seconds
 with open(WINNOW, "rb") as program:
-    ADDRESS_SANITIZED = b"__asan_init" in program.read()  # its shadow alone is terabytes
+    ADDRESS_SANITIZED = b"__asan_init" in program.read()  # ASan's shadow memory takes terabytes
 
 
 def make_tiny_gguf(path, *arguments):
-    """A small random model: architecture and chat template may follow."""
+    """Makes a small random model; the arguments can name an architecture and a chat template."""
     subprocess.run([TINY, path, *arguments], check=True)
     return path
 
@@ -26,12 +26,12 @@ def wait_for(condition):
 
 
 def lines_of(errors):
-    """What was said on stderr, without the warnings."""
+    """The lines of stderr without warnings."""
     return [line for line in errors.splitlines() if not line.startswith("warning:")]
 
 
 def check_refusal(result, code, *parts):
-    """Exit code, one sentence on stderr with what matters in it, nothing on stdout."""
+    """Checks the exit code, one sentence on stderr with the given parts, and nothing on stdout."""
     assert result.returncode == code, result
     assert len(lines_of(result.stderr)) == 1, result.stderr
     for part in parts:

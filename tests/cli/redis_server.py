@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A Redis server of a test's own."""
+"""A Redis server for one test."""
 
 import shutil
 import socket
@@ -40,7 +40,7 @@ class Redis:
         wait_for(self.answers)
 
     def answers(self):
-        """Whether it serves commands: one that comes back first loads what it had, and refuses them until then."""
+        """Whether the server accepts commands. A restarted server refuses them until it has loaded its data."""
         assert self.process.poll() is None, "redis-server has ended"
         try:
             with socket.create_connection(("127.0.0.1", self.port), 1) as client:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `winnow run`, `methods` and `inspect` print, on a small random model."""
+"""Output of `winnow run`, `methods` and `inspect` with a small random model."""
 
 import json
 import os
@@ -21,7 +21,7 @@ def run(*arguments, code=0, **process):
 
 @pytest.fixture(scope="module")
 def base(work, model):
-    """A command that reads a text."""
+    """The arguments of a command that reads a text."""
     with open(f"{work}/text.txt", "w") as file:
         file.write("some words to read " * 8)
     return ["run", "-m", model, "-f", f"{work}/text.txt", "--raw", "-n", "6", "--ignore-eos"]
@@ -119,7 +119,7 @@ def test_memory_is_told_with_the_weights_and_without_them(base):
 @pytest.mark.parametrize("protocol", ["question-aware", "question-agnostic"])
 @pytest.mark.parametrize("kv", ["full", "snapkv:window=8", "kvzip", "lookahead(snapkv:window=8)", "auto", "quest(snapkv:window=8)"])
 def test_a_dry_run_says_what_the_run_will_take(model, work, kv, protocol, questions):
-    """Tokens that pass through the layers, and an upper bound of the memory."""
+    """The tokens that pass through the layers, and an upper bound of the memory."""
     with open(f"{work}/dry.txt", "w") as file:
         file.write("some words to read, and a few more " * 30)
     command = ["run", "-m", model, "-f", f"{work}/dry.txt", "--raw", "-n", "6", "--ignore-eos", "--kv", kv, "--protocol", protocol, "--json"]
@@ -133,7 +133,7 @@ def test_a_dry_run_says_what_the_run_will_take(model, work, kv, protocol, questi
 
 
 def test_a_dry_run_says_what_is_read_again(base):
-    """The text and its repetition."""
+    """kvzip reads the text and its repetition."""
     command = [*base, "-p", "some words to read " * 30, "--dry-run"]
     once = re.search(r"^reads (\d+) tokens$", run(*command).stdout, re.M)
     again = re.search(r"^reads (\d+) tokens, (\d+) with further readings and repetitions$", run(*command, "--kv", "kvzip", "--budget", "100").stdout, re.M)
@@ -181,7 +181,7 @@ def test_methods_are_listed():
 
 @pytest.mark.parametrize("name", ["quest", "kvzip", "snapkv", "ada", "pyramid(ada(h2o))"])
 def test_json_says_of_a_method_what_text_says(name):
-    """A preset and a wrapper may have the same name."""
+    """A preset and a wrapper can share a name."""
     text = run("methods", name).stdout
     described = json.loads(run("methods", name, "--json").stdout)
     titles = [f"{m['name']}{'' if m['parts'] else '(X)'}: {m['summary']}" for m in described]
@@ -195,7 +195,7 @@ def test_json_says_of_a_method_what_text_says(name):
 
 
 def test_auto_goes_by_the_protocol(base):
-    """It is the method that `winnow methods auto` names, and a full cache as little as any other method."""
+    """`auto` runs the method that `winnow methods auto` names. It needs a budget, and is no method within others."""
     named = json.loads(run("methods", "auto", "--json").stdout)[0]["parts"]
     assert len(set(named.values())) == len(named) == 2
     for protocol, spec in named.items():
@@ -213,7 +213,7 @@ def test_a_model_is_inspected(model):
 
 
 def test_sizes_of_a_model_are_those_of_the_file_and_of_memory(model):
-    """All tensors of the tiny model are f32, and each of its types is counted once."""
+    """All tensors of the tiny model are f32, and each byte is counted once."""
     described, text = json.loads(run("inspect", model, "--json").stdout), run("inspect", model).stdout
     size = os.path.getsize(model)
     assert described["file_bytes"] == size and list(described["file_types"]) == ["f32"]
@@ -232,7 +232,7 @@ def test_types_of_a_real_model_add_up(model):
 
 
 def test_a_budget_alone_means_auto(base):
-    """Full would have no use for it."""
+    """Because `full` would ignore a budget."""
     specs = {}
     for options in (["--budget", "40"], ["--kv", "auto", "--budget", "40"], []):
         specs[len(options)] = [json.loads(run(*base, *options, "--protocol", protocol, "-p", "and?", "--json").stdout)["spec"] for protocol in ("question-aware", "question-agnostic")]
@@ -271,7 +271,7 @@ def test_help_and_version():
 
 
 def commands(*above):
-    """Those below a command, each with all above it."""
+    """The subcommands of a command, each with its parents."""
     below = run(*above, "--help").stdout.partition("\nSubcommands:\n")[2].partition("\n\n")[0]
     names = [(*above, line.split()[0]) for line in below.splitlines() if line[:3].strip()]
     return names + [deeper for name in names for deeper in commands(*name)]
@@ -302,7 +302,7 @@ def test_a_grammar_that_cannot_be_is_one_sentence(work, model, base):
 
 
 def test_a_chat_template_of_the_users(work, model, base):
-    """One that writes the content alone asks as `--raw` does, where a blank line is part of the text."""
+    """A template that writes only the content works like `--raw`, with the blank line as a part of the text."""
     file = pathlib.Path(work) / "own.jinja"
     asked = [argument for argument in base if argument != "--raw"]
     file.write_text("{{ messages[0].content }}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files and pipes that a command reads as texts: what is no text is named, and what is piped is read."""
+"""Files and pipes that a command reads as texts: errors name what is not a text, and pipes are read."""
 
 import bz2
 import gzip
@@ -57,7 +57,7 @@ def test_a_file_that_is_no_text_is_named(start, model, tmp_path, kind):
     path = tmp_path / "the file"
     make(path)
     errors = refused([*start, "-f", path, "-p", "and?"], str(path), *parts)
-    assert "no text" in errors or f"'{path}'" in errors, errors  # as a shell takes it
+    assert "no text" in errors or f"'{path}'" in errors, errors  # quoted for a shell
     refused([*start, "-p", "and?"], "stdin", *parts, input=path.read_bytes())
     for command in (["run", "-m", model, "--raw", "--jsonl", path, "-o", tmp_path / "out"], ["chat", "-m", model, "--raw", "-f", path],
                     ["docs", "add", "-m", model, "--store", tmp_path / "store", path], ["calibrate", model, path, "--raw", "-o", tmp_path / "cal"],
@@ -121,7 +121,7 @@ def test_without_a_text_the_prompt_is_the_question_alone(start):
 
 
 def test_what_a_file_or_saved_cache_answers_leaves_stdin_alone(start, tmp_path):
-    """A loop that reads its lines from stdin keeps them."""
+    """In a shell loop that reads lines from stdin, winnow does not consume them."""
     path = tmp_path / "text.txt"
     path.write_text("some words to read " * 8)
     loop = 'while read line; do "$0" "$@" -q -p "$line" >/dev/null && echo "$line"; done'

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`winnow tune`: the cheapest spec that keeps what was asked, from records that `winnow eval` could have made."""
+"""`winnow tune`: the cheapest spec that meets the demanded fidelity, from records like those of `winnow eval`."""
 
 import json
 import os
@@ -34,7 +34,7 @@ def base(work, model):
 
 @pytest.fixture(scope="module")
 def low(work, base):
-    """What a bound of 0 finds, with records in the folder `out`."""
+    """The result for a bound of 0, with records in the folder `out`."""
     return json.loads(run(work, *base, "--min-fidelity", "0", "--json", "-o", f"{work}/out").stdout)
 
 
