@@ -122,7 +122,7 @@ class RopeTest : public testing::TestWithParam<Rope::Pairing> {
     for (std::size_t i = 0; i < a.size(); ++i) sum += static_cast<double>(a[i]) * b[i];
     return sum;
   }
-  /// 40 products of numbers below 1.5, each rounded a few times in f32.
+  /// For 40 products of numbers below 1.5, each rounded a few times in f32.
   static constexpr double kTolerance = 40 * 2 * 4 * 6e-8;
 
   Rope rope_;

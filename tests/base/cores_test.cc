@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A CPU quota as the kernel's files say it.
+// CPU quotas from the kernel's files.
 #include "base/cores.h"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A folder that looks like / to who asks for control groups.
+/// A folder that serves as the root for the files of control groups.
 class CpuQuota : public testing::Test {
  protected:
   void write(const std::string& file, const std::string& text) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files that are replaced in one step.
+// Files that are replaced atomically.
 #include "base/file.h"
 
 #include <fcntl.h>
@@ -45,7 +45,7 @@ class ReplacingFileTest : public testing::Test {
     for (const auto& entry : fs::directory_iterator(folder_ / "")) out.insert(entry.path().filename().string());
     return out;
   }
-  /// A process that is killed while it writes; the part that it leaves.
+  /// Kills a process while it writes; returns the partial file that it leaves.
   std::string killed_while_writing(const std::string& path) const {
     const auto before = names();
     if (const pid_t child = fork(); child > 0) {

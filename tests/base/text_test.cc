@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Texts from outside: their lines, JSON in them, and how they are shown.
+// Untrusted texts: their lines, JSON in them, and how they are shown.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -146,7 +146,7 @@ TEST(Json, has_as_many_values_as_are_allowed) {
   EXPECT_THROW(parse_json<Json>(text, {.kept = 0, .values = 6}), JsonError) << "those that are not kept, too";
 }
 
-/// An ordered object looks at all of its members for each: 5 * 10^11 comparisons here.
+/// An ordered_json object searches all members for each new one, which would be 5 * 10^11 comparisons here.
 TEST(Json, takes_very_many_members_in_their_order) {
   constexpr int kMembers = 1'000'000;
   std::string text = "{";

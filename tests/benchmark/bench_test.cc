@@ -12,7 +12,7 @@
 namespace winnow::benchmark {
 namespace {
 
-/// Shares of all repetitions that are over before each one that counts.
+/// The fraction of the work that is done before each repetition that counts.
 std::vector<double> shares_of(BenchOptions options) {
   const test::TempFolder folder;
   test::write_tiny_gguf({}, folder / "tiny.gguf");
@@ -35,7 +35,7 @@ TEST(BenchProgress, of_equal_repetitions_is_their_number) {
   options.repetitions = 3;
   const auto shares = shares_of(options);
   ASSERT_EQ(shares.size(), 6U);
-  for (std::size_t i = 0; i < shares.size(); ++i)  // two more come before, which do not count
+  for (std::size_t i = 0; i < shares.size(); ++i)  // two earlier ones do not count
     EXPECT_NEAR(shares[i], static_cast<double>(i + 2) / 8, 1e-12);
 }
 
@@ -51,7 +51,7 @@ TEST(BenchProgress, weighs_tests_by_their_work) {
   ASSERT_EQ(shares.size(), 12U);
   for (std::size_t i = 1; i < shares.size(); ++i) EXPECT_LT(shares[i - 1], shares[i]);
   EXPECT_LT(shares.back(), 1);
-  // Half of the first two tests is over when the repetition that counts begins.
+  // Half of the first two tests is done when the repetition that counts begins.
   EXPECT_GT(shares[1] - 2 * shares[0], 4 * shares[0]) << "64 tokens are eight times as much work as 8, or more";
 }
 

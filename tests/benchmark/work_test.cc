@@ -44,7 +44,8 @@ TEST_F(WorkTest, decoding_reads_weights_and_cache_at_each_step) {
   EXPECT_DOUBLE_EQ(work.bytes, 7 * (4 * (kLayers + kOutput) + 1000));
 }
 
-/// 2 layers: q and o 64x256, k and v 64x128, a router of 8, of it 2 experts of three times 64x96; output 64x288.
+/// 2 layers: q and o 64x256, k and v 64x128, a router of 8 experts, 2 used experts with three matrices 64x96; output
+/// 64x288.
 TEST(WorkOfExperts, counts_those_that_a_token_has) {
   const std::string path = testing::TempDir() + "work_of_experts.gguf";
   winnow::test::TinyModel tiny;

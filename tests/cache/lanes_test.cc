@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lanes against a plain model: for each head a list of entries.
+// Lanes compared with a simple model: a list of entries for each head.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -20,7 +20,7 @@ struct Entry {
   float state;
 };
 
-/// What a codec makes of a row.
+/// A row encoded and decoded again.
 std::vector<float> coded(ElementType type, const std::vector<float>& row) {
   std::vector<std::byte> bytes(row_bytes(type, static_cast<int>(row.size())));
   std::vector<float> out(row.size());
@@ -44,7 +44,7 @@ class LanesTest : public testing::TestWithParam<const char*> {
   }
   Entry entry(std::int32_t position) { return {position, row(), row(), 0}; }
 
-  /// Commits a prompt of n tokens of which each head keeps another set.
+  /// Commits a prompt of n tokens; each head keeps a different set.
   void commit(int n) {
     LayerScratch scratch(account_, ElementType::f32, kHeads, kDim, n);
     KeepPlan plan;
@@ -149,8 +149,8 @@ TEST_P(LanesTest, hold_exactly_what_is_kept) {
   EXPECT_EQ(account_.held(), 0U);
 }
 
-/// Summaries take the bytes of rows in the keys' own type, two a value for quantized keys. A head's first ones take
-/// exactly that and lie one after the other, the others come in blocks for all heads.
+/// Summaries take as many bytes as rows of the keys' type, or two per value for quantized keys. A head's first
+/// summaries are stored without gaps; later ones come in blocks for all heads.
 TEST_P(LanesTest, store_summaries_in_the_keys_type) {
   const bool floats = shape_.type.key == ElementType::f32;
   const ElementType type = floats || shape_.type.key == ElementType::bf16 ? shape_.type.key : ElementType::f16;
@@ -207,9 +207,9 @@ INSTANTIATE_TEST_SUITE_P(types, LanesTest, testing::Values("f32", "f16", "bf16",
                            return name;
                          });
 
-/// Largest error of one value by the format's definition, for a row whose largest magnitude is `most`: half a unit in
-/// the last place of 11 or 8 bits; half a step of a block scaled by its largest value over 127, plus the rounding of
-/// the f16 scale; for q4_0 a step is most/8, and the side without a code of its own can lose a whole one.
+/// Error bound of one value by the format's definition, for a row with the largest magnitude `most`: half a unit in the
+/// last place of 11 or 8 bits; for q8_0 half a step of most/127 plus the rounding of the f16 scale; for q4_0 a step is
+/// most/8, and the end without a code can lose a whole step.
 double bound(ElementType type, double x, double most) {
   switch (type) {
     case ElementType::f32:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Effective positions and merged entries of lanes against a plain model, and lanes that are saved and loaded.
+// Effective positions and merged entries of lanes, compared with a simple model; also after saving and loading.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -17,14 +17,14 @@ namespace {
 
 constexpr int kDim = 8;
 
-/// What the lane must hold of one entry, by its position.
+/// The expected state of one entry.
 struct Entry {
-  std::vector<float> rotated;  ///< its key as it came
+  std::vector<float> rotated;  ///< its original rotated key
   std::vector<float> value;
   float state = 0;
 };
 
-/// One lane of two, through random changes.
+/// Random changes to one of two lanes.
 class PositionsTest : public testing::TestWithParam<EffectivePositions> {
  protected:
   PositionsTest()
@@ -67,7 +67,7 @@ class PositionsTest : public testing::TestWithParam<EffectivePositions> {
   }
   void drop(int slot) { model_.erase(lanes_.position(0, slot)); }
 
-  /// Effective positions of all entries by their positions, by the definition.
+  /// The effective position of each position's entry, by the definition.
   std::map<std::int32_t, std::int32_t> expected() const {
     std::map<std::int32_t, std::int32_t> out;
     for (const auto& [position, entry] : model_) out[position] = position;
@@ -131,7 +131,7 @@ TEST_P(PositionsTest, keys_are_rotated_until_an_entry_is_evicted) {
   expect_entries(lanes_);
 }
 
-/// A prompt leaves some entries of its own, among them the last one.
+/// A prompt keeps some of its entries, including the last one.
 TEST_P(PositionsTest, keys_that_a_prompt_leaves_are_rotated_to_their_effective_positions) {
   constexpr int kTokens = 40;
   LayerScratch scratch(account_, ElementType::f32, shape_.kv_heads, kDim, kTokens);

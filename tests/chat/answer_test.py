@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Answers in the format of a template are read back as the messages that the template has written.
+"""Answers written by a template are parsed back to the same messages.
 
 RENDER=PROGRAM TEMPLATES=FOLDER name the program that runs templates and reads answers (render.cc), and llama.cpp's
 collection of templates.
@@ -55,7 +55,7 @@ def bytes_of(text):
 
 
 def cut(text, generator):
-    """Random chunks, of bytes."""
+    """The text's bytes in random chunks."""
     data, chunks = bytes_of(text), []
     while data:
         n = min(generator.choice([1, 1, 2, 3, 5, 8, 50]), len(data))
@@ -69,7 +69,7 @@ def read(winnow, source, text, chunks=None, **more):
 
 
 def written(winnow, source, answer):
-    """What the template writes of an answer after what it asks with; none where it does not put it there."""
+    """The template's text for an answer, after that of the question; None if the answer does not follow it."""
     asked = winnow(source, QUESTION, tools=TOOLS)
     done = winnow(source, [*QUESTION, {"role": "assistant", **answer}], opens_answer=False, tools=TOOLS)
     if "text" not in asked or "text" not in done or not done["text"].startswith(asked["text"]):
@@ -78,7 +78,7 @@ def written(winnow, source, answer):
 
 
 def total(deltas):
-    """The message that a client puts together."""
+    """The message that a client assembles from deltas."""
     out = {"content": "", "reasoning": "", "calls": []}
     for delta in deltas:
         out["content"] += delta["content"]
@@ -93,7 +93,8 @@ def total(deltas):
 
 
 def is_there(winnow, source, answer):
-    """What an answer holds as the template writes it, and the text without what ends it; none where it is not written."""
+    """The parts of an answer that the template writes, and their text without the end marker; None if it writes no
+    answer."""
     plain = written(winnow, source, {"content": "What ends it?"})
     text = written(winnow, source, answer)
     if plain is None or text is None or "What ends it?" not in plain:
@@ -109,20 +110,21 @@ def is_there(winnow, source, answer):
 
 
 def meant(message):
-    """A message that was read, without white space at the ends and with JSON for what it means."""
+    """A parsed message with stripped white space and decoded arguments, for comparison."""
     calls = [(call["name"], json.loads(call["arguments"])) for call in message["calls"]]
     return {"content": message["content"].strip(), "reasoning": message["reasoning"].strip(), "calls": calls}
 
 
-# Templates whose history is not of the format that llama.cpp reads answers by.
+# Templates whose history is in another format than the one in which llama.cpp reads answers, and the answers that
+# differ.
 UNREAD = {
     "LFM2.5-8B-A1B": ["prose-call"],  # writes a line break in an argument as it is
-    "MiniMax-M1": ["calls"],  # is read with one call only
+    "MiniMax-M1": ["calls"],  # only one call is read
     "Mistral-Small-3.2-24B-Instruct-2506": ["call", "prose-call", "thought-call", "calls"],  # llama.cpp knows no [CALL_ID]
-    "NVIDIA-Nemotron-Nano-v2": ["content", "thought", "prose-call"],  # leaves the end of thinking out
+    "NVIDIA-Nemotron-Nano-v2": ["content", "thought", "prose-call"],  # leaves out the end of thinking
     "google-gemma-4-31B-it": ["prose-call"],  # puts the words after the call
-    "meetkai-functionary-medium-v3.2": ["prose-call", "calls"],  # is read with one call only, before all else
-    "upstage-Solar-Open-100B": ["content", "thought", "calls"],  # is read without what begins the content
+    "meetkai-functionary-medium-v3.2": ["prose-call", "calls"],  # only one call is read, and only at the beginning
+    "upstage-Solar-Open-100B": ["content", "thought", "calls"],  # lacks the marker that begins the content
 }
 
 
@@ -145,7 +147,7 @@ def test_answers_are_read_as_the_template_writes_them(winnow, path):
 
 
 def test_most_templates_write_what_can_be_read(winnow):
-    """The test above is not about nothing."""
+    """Ensures that the test above has enough cases."""
     calls = sum(bool((found := is_there(winnow, path.read_text(), ANSWERS["call"])) and found[0]["calls"]) for path in TEMPLATES)
     assert calls > len(TEMPLATES) / 2
 
@@ -165,7 +167,7 @@ def test_deltas_together_are_the_message_however_it_is_cut(winnow, path):
                 assert total(came["deltas"]) == came["streamed"] == at_once["streamed"]
             if damaged == text:
                 for call in [*at_once["whole"]["calls"], *came["streamed"]["calls"]]:
-                    call["id"] = ""  # some formats have it after the arguments: too late for a stream
+                    call["id"] = ""  # in some formats it follows the arguments, too late for a stream
                 assert came["streamed"] == at_once["whole"]
 
 
@@ -226,7 +228,8 @@ def test_what_is_demanded(winnow):
 
 
 def test_templates_without_tools_get_them_as_texts(winnow):
-    """As Hermes models have them, in the messages that the template knows; and calls are read."""
+    """Tools and results are written as for Hermes models, in messages that the template supports, and calls are
+    parsed."""
     chatml = "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}" + (
         "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
     )

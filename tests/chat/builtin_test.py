@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Templates by name write what libllama writes, and a file without a template that runs gets the nearest one.
+"""Named templates write the same as libllama, and a file without a usable template gets the closest one.
 
 RENDER=PROGRAM names the program that runs them (render.cc).
 """
@@ -21,7 +21,7 @@ def conversation(roles):
     return [{"role": names[role], "content": f"{names[role]} says {i}"} for i, role in enumerate(roles)]
 
 
-# Built-in templates whose text is not a matter of neighbouring roles, by conversations that come out otherwise.
+# Built-in templates that may differ from libllama, and the reason.
 DIFFERENCES = {"yandex": "libllama loses what the system says"}
 
 

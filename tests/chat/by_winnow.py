@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs chat templates by winnow, and reads answers: RENDER is the program that does (render.cc)."""
+"""Runs chat templates and parses answers by winnow, through the program RENDER (render.cc)."""
 
 import json
 import os
@@ -7,7 +7,7 @@ import subprocess
 
 
 def with_texts(messages):
-    """The same with arguments of calls as texts, which some templates ask for."""
+    """The messages with calls' arguments as texts, which some templates need."""
     out = json.loads(json.dumps(messages))
     for message in out:
         for call in message.get("tool_calls", []):
@@ -24,12 +24,12 @@ class Renderer:
         return self.ask({"separates": True, **asked, "tools": tools or [], "thinks": thinks, **more})
 
     def opened(self, template, messages, opens_answer=True, tokens=(), beside=False, **more):
-        """By the template that is run for a file's, beside libllama's own text."""
+        """The text by the template that winnow chooses for a file's template, beside libllama's own text."""
         asked = {"open": template, "messages": messages, "opens_answer": opens_answer, **more}
         return self.ask({**asked, "tokens": list(tokens), "beside": beside})
 
     def walk(self, grammar, *texts):
-        """Bytes of each text that a grammar lets through, and whether it may end there."""
+        """For each text, the number of bytes that a grammar accepts, and whether it can end there."""
         return self.ask({"walk": grammar, "texts": texts})
 
     def grammar_of(self, schema):

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Conversations that templates are run over."""
+"""Conversations to which the tests apply templates."""
 
 
 def said(*contents):
-    """Messages of the user and the assistant in turns."""
+    """Alternating messages of the user and the assistant."""
     return [{"role": ("user", "assistant")[i % 2], "content": words} for i, words in enumerate(contents)]
 
 
@@ -17,7 +17,7 @@ def tool(name, description, **properties):
 
 
 def called(content, *calls, **more):
-    """A message of the assistant that calls functions: (id, name, arguments)."""
+    """An assistant message with calls, each (id, name, arguments)."""
     calls = [{"id": i, "type": "function", "function": {"name": name, "arguments": given}} for i, name, given in calls]
     return {"role": "assistant", "content": content, "tool_calls": calls, **more}
 
@@ -40,7 +40,7 @@ TOOLS = [
         kind={"type": "string", "description": "Where", "enum": ["a", "b"]},
     ),
 ]
-# Parameters of several types, of one of several schemas, and of any.
+# A tool with parameters of several types, of one of several schemas, and of any type.
 LOOSE = tool(
     "get_weather",
     "Tells it.",
@@ -50,7 +50,7 @@ LOOSE = tool(
 )
 CALL = ("call00001", "get_weather", {"city": "Tula", "days": 2})
 
-# Messages, and what else the template is run with.
+# Messages, and further variables of the template.
 CONVERSATIONS = {
     "question": (said("Who wrote War and Peace?"), {}),
     "long": (said("a", "b", "c", "d", "e", "f", "g"), {}),

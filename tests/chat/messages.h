@@ -17,7 +17,7 @@ inline Role role_of(const std::string& name) {
   throw std::runtime_error("there is no role " + name);
 }
 
-/// A message as OpenAI's API has it, with arguments as texts.
+/// A message in the form of OpenAI's API, with arguments as texts.
 inline Message message_of(const nlohmann::ordered_json& asked) {
   using Json = nlohmann::ordered_json;
   Message out{role_of(asked.at("role")), asked.value("content", "")};

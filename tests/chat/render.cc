@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs chat templates for template_test.py: reads lines of JSON with template, bos, eos, messages, tools, thinking and
-// ending, and writes a line for each: the text and its stretches of input, or the error.
+// ending, and writes for each a line with the text and its stretches of input, or with the error.
 #include <llama.h>
 
 #include <algorithm>
@@ -24,7 +24,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 using winnow::chat::Template;
 
-/// Templates are read once: that runs them many times.
+/// Caches parsed templates: parsing runs a template many times.
 const Template& template_of(const Json& asked) {
   using Key = std::tuple<std::string, std::string, std::string, std::string>;
   static std::map<Key, Template> read;
@@ -51,7 +51,7 @@ Json json_of(const winnow::chat::Delta& delta) {
   return {{"content", delta.content}, {"reasoning", delta.reasoning}, {"calls", calls}};
 }
 
-/// An answer that came in chunks: as a whole, and by its deltas.
+/// Parses an answer that comes in chunks: as a whole, and by its deltas.
 Json read(const winnow::chat::AnswerFormat& format, const Json& chunks) {
   winnow::chat::AnswerReader reader(format);
   std::string text;
@@ -102,7 +102,7 @@ Json grammar_of(const std::string& schema) {
   return {{"grammar", out.grammar}, {"left_out", out.left_out}};
 }
 
-/// Messages as libllama itself writes them by one of its templates.
+/// The text that libllama writes for messages by one of its own templates.
 std::string by_libllama(const std::string& name, const std::vector<winnow::Message>& messages, bool opens_answer) {
   std::vector<llama_chat_message> chat;
   for (const auto& message : messages) chat.push_back({name_of(message.role), message.content.c_str()});
@@ -114,7 +114,7 @@ std::string by_libllama(const std::string& name, const std::vector<winnow::Messa
   return out;
 }
 
-/// The template that is run for a file's, by a vocabulary's tokens.
+/// Runs the template that winnow chooses for a file's template and a vocabulary's tokens.
 Json opened(const Json& asked) {
   const auto tokens = asked.at("tokens").get<std::vector<std::string>>();
   const auto has_token = [&](const std::string& token) { return std::ranges::find(tokens, token) != tokens.end(); };
@@ -132,7 +132,7 @@ Json opened(const Json& asked) {
   return said;
 }
 
-/// How many bytes of texts a grammar lets through, and whether it may end there.
+/// For each text, the number of bytes that a grammar accepts, and whether it can end there.
 Json walked(const Json& asked) {
   const auto rules = std::make_shared<const winnow::engine::GrammarRules>(asked.at("walk").get<std::string>());
   Json out = Json::array();

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Grammars of JSON schemas: every schema has one, and keywords that it does not enforce are named.
+"""Grammars of JSON schemas: every schema has one, and keywords that it does not enforce are reported.
 
 RENDER=PROGRAM names the program that makes them (render.cc). What such grammars let through is tested by the server's
 answers and by the engine's walks.
@@ -85,19 +85,19 @@ def test_every_schema_has_a_grammar(winnow, kind):
 
 @pytest.mark.parametrize("stem", ["Qwen-Qwen2.5-7B-Instruct", "Qwen3-Coder", "openai-gpt-oss-120b", "meta-llama-Llama-3.1-8B-Instruct", "MiniMax-M3"])
 def test_functions_may_have_any_schema(winnow, stem):
-    """The model sees the schema as it is, the grammar is of what can be enforced."""
+    """The model sees the original schema; the grammar enforces what it can."""
     source = pathlib.Path(os.environ["TEMPLATES"], stem + ".jinja").read_text()
     asked = [{"role": "user", "content": "x"}]
     for kind, (schema, _) in SCHEMAS.items():
         if not isinstance(schema, dict):
-            continue  # some templates look into schemas, and know objects only
+            continue  # some templates read schemas, and support only objects
         inner = {"type": "object", "properties": {"value": schema}, "required": ["value"]}
         function = {"name": "f", "description": "d", "parameters": inner}
         came = winnow(source, asked, tools=[{"type": "function", "function": function}], choice="required")
         assert came.get("grammar"), (kind, came)
     odd = {"type": "object", "properties": {"a": {"type": "string", "pattern": "a|b", "format": "uri"}}}
     came = winnow(source, asked, tools=[{"type": "function", "function": {"name": "f", "description": "d", "parameters": odd}}], choice="required")
-    assert {"pattern"} <= set(came["left_out"]) or stem in ("Qwen3-Coder", "MiniMax-M3")  # which have strings as they are
+    assert {"pattern"} <= set(came["left_out"]) or stem in ("Qwen3-Coder", "MiniMax-M3")  # whose strings are not quoted
 
 
 @pytest.mark.parametrize(

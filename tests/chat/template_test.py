@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Chat templates are run as transformers runs them: beside jinja2, over llama.cpp's collection of templates.
+"""Chat templates give the same texts as with transformers' jinja2, over llama.cpp's collection of templates.
 
 RENDER=PROGRAM TEMPLATES=FOLDER name the program that runs them by winnow (render.cc) and the collection.
 """
@@ -23,7 +23,8 @@ from conversations import CONVERSATIONS, LOOSE, TOOLS, ruled, said, tool  # noqa
 
 
 class Generation(jinja2.ext.Extension):
-    """`{% generation %}`, by which transformers finds the assistant's words: what is in it, in a scope of its own."""
+    """`{% generation %}`, with which transformers marks the assistant's words. Renders its content in a separate
+    scope."""
 
     tags = {"generation"}
 
@@ -35,7 +36,7 @@ class Generation(jinja2.ext.Extension):
 TEMPLATES = sorted(pathlib.Path(os.environ["TEMPLATES"]).glob("*.jinja"))
 
 
-# Where llama.cpp's engine differs from jinja2, and why that is as it should be.
+# Templates for which llama.cpp's engine may differ from jinja2, and the reason.
 DIFFERENCES = {
     "google-gemma-4-31B-it-interleaved": "knows results of tools in a form of its own only, into which llama.cpp puts them",
     "meetkai-functionary-medium-v3.1": "marks text as safe, after which jinja2 escapes what follows for HTML",
@@ -70,7 +71,7 @@ def compiled(source):
 
 
 def by_transformers(source, messages, opens_answer=True, bos="<s>", eos="</s>", tools=None, thinks=True):
-    """As transformers' apply_chat_template() does it, with the variables that llama.cpp sets, too."""
+    """The text by transformers' apply_chat_template(), with llama.cpp's variables added."""
     now = datetime.datetime.now()
     return compiled(source).render(
         messages=messages,
@@ -86,9 +87,9 @@ def by_transformers(source, messages, opens_answer=True, bos="<s>", eos="</s>", 
 
 
 def allowed(source, messages, **more):
-    """What transformers makes of it, by either form of arguments: a list of texts, and of the reasons for refusals.
+    """The texts by transformers with both forms of arguments, and the errors.
 
-    A template that can only be run where there is no variable for tools may do without it, if there are none.
+    If there are no tools, a template that fails when `tools` is None may run with `tools` undefined.
     """
     texts, errors = [], []
     for tools in [more["tools"]] if more.get("tools") else [None, jinja2.Undefined()]:
@@ -110,7 +111,7 @@ def render():
 
 
 def is_left_out(came, messages, texts):
-    """Whether winnow has refused a message that transformers would have lost without a word."""
+    """Whether winnow refused a message that transformers would have dropped silently."""
     named = re.search(r"message (\d+) is the .*, and the model's chat template leaves it out", came.get("error", ""))
     if not named:
         return False
@@ -119,7 +120,7 @@ def is_left_out(came, messages, texts):
 
 
 def has_plain_tools(came, texts):
-    """Whether winnow has put the tools, of which the template says nothing."""
+    """Whether winnow wrote the tools because the template ignores them."""
     told = [tool["function"]["description"] for tool in (*TOOLS, LOOSE)]
     return "# Tools\n\n" in came.get("text", "") and not any(words in text for words in told for text in texts)
 
@@ -157,7 +158,7 @@ def test_loops_keep_what_was_written_before_they_were_left(render, body):
 
 
 def test_an_answer_with_a_thought_keeps_its_content(render):
-    """Some templates of gpt-oss put the thought of an earlier answer where it has one, and else its content."""
+    """Some templates of gpt-oss write the thought of an earlier answer, or its content if it has no thought."""
     (path,) = (path for path in TEMPLATES if path.stem == "openai-gpt-oss-120b")
     put_content = '        {%- else %}\n            {#- CoT is dropped during all previous turns'
     put_thought = '        {%- elif "thinking" in message %}{{- "<|start|>assistant<|channel|>analysis<|message|>" + message.thinking + "<|end|>" }}\n'
@@ -251,7 +252,7 @@ def test_hostile_templates_are_refused(render, source):
     assert "chat template" in render(source, said("x"))["error"]
 
 
-# Templates that would run on and on, by what they would use up: steps, bytes or depth; or whatever ends first.
+# Templates that would run without end, and the limit that stops them: steps, bytes or depth, or any of these.
 ENDLESS = {
     "loops": ("steps", "{% for i in range(9999) %}{% for j in range(9999) %}{% set x = i %}{% endfor %}{% endfor %}"),
     "empty-loops": ("steps", "{% set l = range(9999) %}{% for i in l %}{% for j in l %}{% endfor %}{% endfor %}"),
@@ -292,7 +293,8 @@ ENDLESS = {
 @pytest.mark.parametrize("kind", ENDLESS)
 def test_templates_that_never_end_are_refused(render, kind):
     bound, source = ENDLESS[kind]
-    # llama.cpp runs a template when it reads it, too: one way, the template is refused then, the other, when it is asked.
+    # llama.cpp also runs a template when it parses it. Without the guard the template is refused then, with it when it
+    # is used.
     for guarded in (source, "{% if messages | length == 3 %}" + source + "{% endif %}{{ messages[0].content }}"):
         said_no = render(guarded, said("x", "y", "z"))["error"]
         assert said_no.startswith("test: the chat template") and bound in said_no
@@ -345,7 +347,7 @@ def test_values_are_printed_as_jinja2_prints_them(render, source):
     assert render(source, said("x\n'y'")).get("text") in texts, (texts, errors)
 
 
-# Items of lists as functions' parameters have them.
+# Items of lists in functions' parameters.
 ITEMS = {
     "types": {"type": ["string", "number"]},
     "nullable": {"type": ["string", "null"]},
@@ -369,7 +371,7 @@ def test_lists_may_have_items_of_any_type(render, path):
 
 @pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.stem)
 def test_many_tools_and_long_conversations_are_within_the_bounds(render, path):
-    """60 tools, and 299 messages of 3.5 KB."""
+    """Renders 60 tools and 299 messages of 3.5 KB."""
     tools = [
         tool(f"function_{i}", "It does much. " * 20, **{f"p{j}": {"type": "string", "description": "d" * 50} for j in range(10)})
         for i in range(60)
@@ -396,7 +398,8 @@ def test_many_tools_and_long_conversations_are_within_the_bounds(render, path):
     ],
 )
 def test_words_keep_their_origin(render, source, input_parts):
-    """What was input is, and nothing else; `content` is there for the check that it is put."""
+    """Exactly the parts that came from messages are marked as input. The source also writes `content`, since a message
+    must not be left out."""
     source = "{% set m = messages[0].content %}" + source + "\n{{ m }}"
     came = render(source, said("<a>b|c<d>"))
     text = came["text"].encode()

@@ -24,7 +24,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// One template, read by both.
+/// One template, parsed by both.
 struct Source {
   std::string text;
   winnow::chat::Template by_winnow;
@@ -59,7 +59,7 @@ Json by_llama(const common_chat_templates* source, const llama_vocab* vocab, con
   return {{"text", text}, {"tokens", common_tokenize(vocab, text, true, true)}};
 }
 
-/// The result, or why there is none.
+/// The result, or the error.
 template <class Run>
 Json tried(const Run& run) {
   try {
@@ -80,7 +80,7 @@ int main(int argc, char** argv) {
                                                                         llama_model_free);
   const winnow::model::ModelFile file(argv[1]);
   const winnow::model::Vocab vocab(file);
-  std::optional<Source> source;  // several lines have the same
+  std::optional<Source> source;  // consecutive lines share it
   for (std::string line; std::getline(std::cin, line);) {
     const auto asked = Json::parse(line);
     const auto text = asked.at("template").get<std::string>();

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Conversations have the tokens that llama.cpp's server has for them, where nothing in them looks like a control token.
+"""Conversations have the same tokens as in llama.cpp's server, unless their text looks like a control token.
 
 TOKENIZE=PROGRAM names tokens.cc's, TEMPLATES=FOLDER llama.cpp's collection of templates, WINNOW_TEST_MODEL=GGUF a
 vocabulary. VOCABULARIES=FOLDER may name more of them, such as `models` of llama.cpp's source.
@@ -36,9 +36,9 @@ def test_tokens_are_those_of_llama_cpp(vocabulary):
     compared = 0
     for (template, conversation, _), line in zip(asked, ran.stdout.splitlines(), strict=True):
         winnow, llama = (json.loads(line)[whose] for whose in ("winnow", "llama"))
-        if "error" in winnow:  # template_test.py looks at what is refused
+        if "error" in winnow:  # template_test.py checks refusals
             continue
-        # llama.cpp loses tools that a template does not tell, or refuses their results.
+        # llama.cpp drops tools that a template ignores, or refuses their results.
         if PLAIN_TOOLS in winnow["text"] and PLAIN_TOOLS not in llama.get("text", ""):
             continue
         assert winnow["tokens"] == llama["tokens"], (template, conversation)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tools are told, calls are forced where they must come, and answers have a form where they are no calls: each template.
+"""For each template: tools are in the prompt, required calls are forced, and answers without calls follow their schema.
 
 RENDER=PROGRAM TEMPLATES=FOLDER name the program that runs templates and walks grammars (render.cc), and llama.cpp's
 collection of templates.
@@ -32,13 +32,13 @@ def source_of(stem):
 
 
 def after_thinking(came):
-    """The end of the prompt, with which the grammar begins, and a thought where the prompt ends within one."""
+    """The end of the prompt with which the grammar begins, plus a thought if the prompt ends within one."""
     start, ends, prefix = came["thinking_start"], came["thinking_ends"], came["prefix"]
     is_open = start and start in prefix and not any(end in prefix[prefix.rindex(start) :] for end in ends)
     return prefix + ("hm" + ends[0] if is_open else "")
 
 
-# Thinking that the template does not open, but that its format has before a call.
+# Thoughts that the format requires before a call although the template does not open them.
 THOUGHT_FIRST = {"openbmb-MiniCPM5-1B": "<think>hm</think>"}
 
 
@@ -56,7 +56,7 @@ def test_a_call_that_is_required_comes_at_once(winnow, path):
 
 @pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.stem)
 def test_the_call_that_a_template_writes_is_allowed(winnow, path):
-    """The first call of the history, as far as it is in the format by which answers are read."""
+    """The grammar accepts the first call of the history up to its name, if the history is in the format of answers."""
     source = path.read_text()
     found = is_there(winnow, source, ANSWERS["call"])
     came = winnow(source, QUESTION, tools=TOOLS, choice="required")
@@ -80,7 +80,7 @@ SAID = [
 
 @pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.stem)
 def test_tools_are_told(winnow, path):
-    """By what they do: their names are in the conversation, too."""
+    """Checks descriptions, because the names also occur in the conversation."""
     for messages in (QUESTION, SAID[:2], SAID):
         came = winnow(path.read_text(), messages, tools=TOOLS)
         told = came.get("text", "")
@@ -137,7 +137,7 @@ def test_a_files_template_of_tools_that_cannot_be_read_is_named(winnow):
 
 
 FORMED = '{"zzz": 5}'
-# What a format has around an answer of a schema.
+# Text before and after an answer by a schema.
 AROUND = {
     "MiniMax-M3": ("```json\n", "\n```"),
     "deepseek-ai-DeepSeek-V3.2": ("```json\n", "\n```"),
@@ -158,7 +158,7 @@ def test_an_answer_with_tools_and_a_schema_is_a_call_or_of_the_schema(winnow, st
     assert formed["read"] == len((begun + before + FORMED + after).encode()) and formed["may_end"]
     assert wrong["read"] == len((begun + before).encode()) + len('{"zzz": ') and prose["read"] == ahead["read"] and not ahead["may_end"]
     for chunks in ([bytes_of(before + FORMED + after)], [[byte] for byte in bytes_of(before + FORMED + after)]):
-        if begun == came["prefix"]:  # the prompt does not end within a thought
+        if begun == came["prefix"]:  # unless the prompt ends within a thought
             read = winnow(source, QUESTION, **asked, chunks=chunks)
             assert read["whole"] == read["streamed"] and read["whole"]["content"].strip() == FORMED and not read["whole"]["calls"]
     found = is_there(winnow, source, ANSWERS["call"])

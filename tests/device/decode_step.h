@@ -15,24 +15,24 @@ struct StepShape {
   int dim = 64;
   int heads = 1;
   int kv_heads = 1;
-  std::vector<std::vector<int>> runs = {};  ///< of each row: entries of runs that lie apart
+  std::vector<std::vector<int>> runs = {};  ///< of each row: entries in each separate run
   Element keys = Element::bf16;
   Element values = Element::bf16;
   float cap = 0;
   bool sinks = false;
   bool probabilities = false;
-  int pairs = 0;  ///< that are turned; 0: nothing is
+  int pairs = 0;  ///< that are turned; 0: none
   bool halves = false;
-  bool positions = false;  ///< keys are turned when they are read
-  bool merged = false;     ///< rows also have merged entries
-  bool shifted = false;    ///< queries are turned before they read
+  bool positions = false;  ///< turn keys when they are read
+  bool merged = false;     ///< add merged entries
+  bool shifted = false;    ///< turn queries before they read
 };
 
 inline constexpr int kPositions = 5000;
-inline constexpr int kItem = 256;      ///< entries of an item, at most
-inline constexpr int kFirstRow = 100;  ///< number of a run's first row, as centres name it
+inline constexpr int kItem = 256;      ///< maximal entries of an item
+inline constexpr int kFirstRow = 100;  ///< number of a run's first row, to which centres refer
 
-/// A run of a lane on the device and here: rows, or merged entries of the rows of another run.
+/// A run of a lane, on the device and on the host: rows, or merged entries of another run's rows.
 struct Run {
   Run(Rows k, Rows v)
       : keys(std::move(k)),
@@ -56,7 +56,7 @@ struct Run {
   Array<std::uint16_t> value_scales;
 };
 
-/// Rest of factors that are split in two, twice rounded. Of f16 the second part may be subnormal. The values of
+/// Factors are split into two rounded parts; a rest remains. With f16 the second part can be subnormal. The values of
 /// quantized rows are rounded to f16.
 inline reference::Rounding rounding_of(const StepShape& shape) {
   const bool coarse = shape.keys == Element::bf16 || shape.keys == Element::f32;
@@ -65,7 +65,7 @@ inline reference::Rounding rounding_of(const StepShape& shape) {
   return {.factors = (split + quantized) / 2, .weights = split + quantized, .exponential = kExponential};
 }
 
-/// A step of decoding, beside what the slow reference gives for it.
+/// A decoding step, and its result by the slow reference.
 class DecodeStep {
  public:
   explicit DecodeStep(const StepShape& shape)
@@ -133,9 +133,9 @@ class DecodeStep {
   int group() const { return shape_.heads / shape_.kv_heads; }
   float scale() const { return 1 / std::sqrt(static_cast<float>(shape_.dim)); }
 
-  /// Merged entries of a run with so many rows.
+  /// The number of merged entries of a run with `rows` rows.
   int merged_of(int rows) const { return shape_.merged ? rows / 2 + 1 : 0; }
-  /// Places by which the queries of a row are shifted.
+  /// The positions by which a row's queries are shifted.
   int shift_of(int row) const { return shape_.shifted ? row * 700 - 900 : 0; }
 
   void add_run(int row, int head, int count, int first, int stride) {
@@ -165,7 +165,7 @@ class DecodeStep {
     }
   }
 
-  /// Entries of an item: the first one's row and place in its lane.
+  /// Entries of an item: the first row, the count, the first one's place in its lane, and the stride.
   struct Part {
     int row;
     int count;
@@ -193,7 +193,7 @@ class DecodeStep {
                       .shift = shift_of(row)});
   }
 
-  /// Adds the keys and values of a run as a query sees them.
+  /// Appends the keys and values of a run as a query sees them.
   void read(const Run& run, std::vector<float>& keys, std::vector<float>& values) const {
     const int rows = static_cast<int>(run.positions.size() - run.centres.size());
     for (std::size_t i = 0; i < run.positions.size(); ++i) {

@@ -126,7 +126,7 @@ INSTANTIATE_TEST_SUITE_P(
                   .pairs = 64,
                   .positions = true}));
 
-// As in prefill_test.cc.
+// Disabled as in prefill_test.cc.
 INSTANTIATE_TEST_SUITE_P(
     DISABLED_Long, Decode,
     testing::Values(StepShape{

@@ -36,7 +36,7 @@ void in_several_orders(const std::function<void()>& test) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     emulated::set_seed(seed);
     test();
-    if (testing::Test::HasFailure()) return;  // the other orders would only repeat it
+    if (testing::Test::HasFailure()) return;  // other orders would only repeat the failure
   }
 }
 

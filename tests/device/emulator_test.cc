@@ -9,7 +9,7 @@
 #include "memory.h"
 #include "rows.h"
 
-/// Kernels with planted faults, which the emulator must not let pass, and the same ones without.
+/// Kernels with planted faults, which the emulator must detect, and the same kernels without.
 namespace winnow::device::test {
 namespace {
 
@@ -19,7 +19,7 @@ struct Shift {
   int count;
 };
 
-/// Each block of 64 threads reverses 64 numbers in shared memory.
+/// Each block of 64 threads reverses 64 numbers through shared memory.
 template <bool Waits, int Overrun>
 void reverse(const Shift task) {
   auto* const all = reinterpret_cast<float*>(shared_memory());
@@ -29,7 +29,7 @@ void reverse(const Shift task) {
   task.to[at + Overrun] = all[63 - thread()];
 }
 
-/// Each thread copies four numbers into shared memory, waits for them, and takes its neighbour's.
+/// Each thread copies four numbers into shared memory, waits for them, and reads its neighbour's.
 template <bool WaitsForCopy, bool WaitsForBlock>
 void take_neighbours(const Shift task) {
   auto* const all = reinterpret_cast<float*>(shared_memory());
@@ -40,7 +40,7 @@ void take_neighbours(const Shift task) {
   for (int i = 0; i < 4; ++i) task.to[thread() * 4 + i] = all[(thread() + 1) % 64 * 4 + i];
 }
 
-/// A tile that is overwritten by the next one before all have read it.
+/// Without the wait, the next tile overwrites one before all threads have read it.
 template <bool WaitsForReaders>
 void sum_tiles(const Shift task) {
   auto* const all = reinterpret_cast<float*>(shared_memory());
@@ -69,7 +69,7 @@ std::vector<float> counted(int n) {
   return out;
 }
 
-/// Whether a kernel gives what it should in all orders.
+/// Whether a kernel gives the right result in all orders.
 template <auto Kernel>
 bool is_right(int threads_numbers, const std::vector<float>& want, int tiles = 1) {
   bool right = true;

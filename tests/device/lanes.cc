@@ -18,7 +18,7 @@ float number_of(Element element, const std::uint8_t* at) {
   return element == Element::f16 ? emulated::from_f16(bits) : std::bit_cast<float>(std::uint32_t{bits} << 16U);
 }
 
-/// Element e of a row of q4_0: nibble e / 2 of its word of eight if e is even, else nibble 4 + e / 2.
+/// Element e of a q4_0 row: with e taken within its word of eight, nibble e / 2 if e is even, else nibble 4 + e / 2.
 int nibble_of(const std::vector<std::uint8_t>& bytes, std::size_t e) {
   const std::size_t nibble = e % 8 / 2 + e % 2 * 4;
   return bytes[e / 8 * 4 + nibble / 2] >> (nibble % 2 * 4) & 15;

@@ -9,7 +9,7 @@
 
 namespace winnow::device::test {
 
-/// Encoded rows as kernels read them: bytes, scales, and the values that they stand for.
+/// Encoded rows as kernels read them: bytes, scales, and their values.
 struct Rows {
   std::vector<std::uint8_t> bytes;
   std::vector<std::uint16_t> scales;
@@ -18,7 +18,7 @@ struct Rows {
 
 inline bool is_quantized(Element element) { return element == Element::q8_0 || element == Element::q4_0; }
 
-/// Elements of a row of `dim` as it is stored.
+/// The stored elements of a row of `dim`, with padding.
 inline int padded(Element element, int dim) { return is_quantized(element) ? (dim + 31) / 32 * 32 : dim; }
 
 /// Bytes of a row of `dim` elements, without its scales.
@@ -36,24 +36,24 @@ inline std::size_t bytes_of(Element element, int dim) {
   }
 }
 
-/// The values of rows, by the layout that kernels.h describes.
+/// The values of rows in the layout of kernels.h.
 std::vector<float> decoded(Element element, const std::vector<std::uint8_t>& bytes,
                            const std::vector<std::uint16_t>& scales);
 
-/// Rows [rows][padded] without what they are padded with, [rows][dim].
+/// Rows [rows][padded] without their padding, [rows][dim].
 std::vector<float> without_padding(Element element, const std::vector<float>& values, int dim);
 
-/// Rows of any element with random bits: numbers near 1.
+/// Rows of any element type with random values near 1.
 Rows random_rows(std::mt19937& random, Element element, int count, int dim);
 
-/// The tables that turn rows by positions, on the device and here.
+/// The tables that turn rows by positions, on the device and on the host.
 class Rotation {
  public:
   /// For positions whose magnitude is below `end`.
   Rotation(int pairs, bool halves, int end);
 
   Angles angles() const;
-  /// A head turned by so many positions, in double precision.
+  /// A head turned by `positions`, in double precision.
   std::vector<float> turned(std::span<const float> head, std::int64_t positions) const;
 
  private:

@@ -13,7 +13,7 @@
 
 namespace winnow::device::test {
 
-/// Memory of the device that kernels run on. In the emulator a page that nobody may touch follows its last byte.
+/// Device memory. In the emulator an inaccessible page follows its last byte.
 class DeviceMemory {
  public:
   explicit DeviceMemory(std::size_t bytes);
@@ -23,7 +23,7 @@ class DeviceMemory {
 
   std::byte* address() const { return address_; }
   void upload(std::span<const std::byte> from);
-  /// Waits for all that was queued.
+  /// Waits for all queued work first.
   void download(std::span<std::byte> to) const;
 
  private:
@@ -32,7 +32,7 @@ class DeviceMemory {
   std::byte* address_;
 };
 
-/// Values in the device's memory. Those that nobody has written are NaN, or -1.
+/// Values in device memory. Unwritten values are NaN, or -1.
 template <class T>
 class Array {
  public:
@@ -55,10 +55,10 @@ class Array {
   DeviceMemory memory_;
 };
 
-/// Calls `test` in several orders of warps and copies, which a GPU chooses itself.
+/// Calls `test` with several orders of warps and copies. (On a GPU the hardware chooses the order.)
 void in_several_orders(const std::function<void()>& test);
 
-/// Results that do not depend on the order: the same bits each time.
+/// Expects the same bits in every order.
 class SameBits {
  public:
   void expect(const std::vector<float>& values) {

@@ -20,7 +20,7 @@ struct Observing {
   int reach = 0;
 };
 
-/// Statistics of keys, [heads][stride], and bounds of their errors.
+/// Statistics of keys, [heads][stride], and their error bounds.
 struct Columns {
   std::vector<double> values;
   std::vector<double> errors;
@@ -36,7 +36,7 @@ class Observed {
     stride_ = std::min(what.end, what.prompt.first + what.prompt.count) - what.begin;
   }
 
-  /// What the kernels leave in columns that begin as `start`.
+  /// The kernels' result in columns that were filled with `start`.
   std::vector<float> columns(float start) const {
     const Array<float> columns(std::vector<float>(z(what_.prompt.heads) * z(stride_), start));
     const Array<std::int32_t> rows(rows_);
@@ -77,7 +77,7 @@ class Observed {
   }
 
  private:
-  /// Adds what one query gives to the keys. Their weights have an error of logits and sum; then come sums in f32.
+  /// Adds one query's weights to the keys. Weights have the errors of logits and sum; f32 sums add theirs.
   void add(Columns& out, int head, int row, float factor) const {
     const auto attended = prompt_.attend(row, head);
     const int own = what_.prompt.first + row;
@@ -138,7 +138,7 @@ INSTANTIATE_TEST_SUITE_P(
         Observing{{.dim = 256, .first = 7, .count = 40, .element = Element::f16}},
         Observing{{.dim = 64, .first = 40, .count = 50, .heads = 2, .kv_heads = 2, .past = {90, 3}}}));
 
-// As in prefill_test.cc.
+// Disabled as in prefill_test.cc.
 INSTANTIATE_TEST_SUITE_P(DISABLED_Long, Observe,
                          testing::Values(Observing{{.dim = 128, .first = 131060, .count = 4, .heads = 2}}));
 

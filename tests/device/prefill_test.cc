@@ -6,7 +6,7 @@
 namespace winnow::device::test {
 namespace {
 
-/// What a kernel gives for each query, against attention in double precision.
+/// Compares a kernel's results for each query with attention in double precision.
 void expect_as_reference(const Prompt& prompt) {
   const PromptShape& shape = prompt.shape();
   const auto out = prompt.out.read();
@@ -66,7 +66,7 @@ INSTANTIATE_TEST_SUITE_P(
         PromptShape{.dim = 64, .count = 3, .element = Element::f16, .past = {63}},
         PromptShape{.dim = 256, .count = 9, .window = 5, .past = {33}}));
 
-// At the end of a long context: too much for the emulator, so that only bench/gpu/run.sh runs it.
+// At the end of a long context: too slow for the emulator, so only bench/gpu/run.sh runs it.
 INSTANTIATE_TEST_SUITE_P(DISABLED_Long, Prefill,
                          testing::Values(PromptShape{.dim = 128, .first = 131060, .count = 4, .heads = 2}));
 

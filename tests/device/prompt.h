@@ -20,22 +20,22 @@ struct PromptShape {
   float cap = 0;
   bool sinks = false;
   Element element = Element::bf16;
-  std::vector<int> past = {};  ///< rows of each KV head that come before; empty: nothing does
+  std::vector<int> past = {};  ///< rows of each KV head before the prompt; empty: none
 
   std::string name() const;
 };
 
-/// Its tensors, on the device and here, and what each query attends to by the slow reference.
+/// A chunk's tensors, on the device and on the host, and each query's result by the slow reference.
 class Prompt {
  public:
   explicit Prompt(const PromptShape& shape);
 
   const PromptShape& shape() const { return shape_; }
-  /// Of the prefill, whose results go to out, lse and packed.
+  /// The prefill's task, with results in out, lse and packed.
   PrefillTask task() const;
-  /// Query i of the chunk.
+  /// The result of the chunk's query i.
   reference::Result attend(int i, int head) const;
-  /// The first row of the scratch that it sees, and of the past of a head the rows that it sees.
+  /// The first row of the scratch that query i sees; past_keys() is the number of rows before the prompt that it sees.
   int first_key(int i) const;
   int past_keys(int i, int head) const;
   int capacity() const { return shape_.first + shape_.count + 3; }
@@ -47,7 +47,7 @@ class Prompt {
 
  private:
   Prompt(const PromptShape& shape, std::mt19937 random);
-  /// Keys or values as a query sees them.
+  /// The keys or values that a query sees.
   std::vector<float> seen(int i, int head, const Encoded& past, const Encoded& rows) const;
 
   PromptShape shape_;

@@ -15,7 +15,7 @@ namespace winnow::device::test {
 
 inline std::size_t z(int n) { return static_cast<std::size_t>(n); }
 
-/// Normal numbers.
+/// Normally distributed numbers.
 inline std::vector<float> normal(std::mt19937& random, std::size_t count, float deviation = 1) {
   std::normal_distribution<float> of(0, deviation);
   std::vector<float> out(count);
@@ -23,7 +23,7 @@ inline std::vector<float> normal(std::mt19937& random, std::size_t count, float 
   return out;
 }
 
-/// Numbers that an element of 16 bits has, and their bits.
+/// Numbers that a 16-bit element type can represent, and their bits.
 struct Encoded {
   std::vector<float> values;
   std::vector<std::uint16_t> bits;
@@ -39,14 +39,14 @@ inline Encoded encoded(Element element, std::vector<float> values) {
   return out;
 }
 
-/// A GPU's approximations of powers and logarithms, relative.
+/// Relative error of a GPU's approximate powers and logarithms.
 inline constexpr double kExponential = 0x1p-21;
 
 /// Unit roundoff of elements of 16 bits.
 inline double roundoff(Element element) { return element == Element::f16 ? 0x1p-11 : 0x1p-8; }
 
-/// Queries and probabilities are rounded to elements of 16 bits; keys and values have them. The reference counts a
-/// rounding of both factors of a logit.
+/// Queries and probabilities are rounded to 16 bits; keys and values already have 16 bits. The reference counts the
+/// rounding for both factors of a logit, hence the half.
 inline reference::Rounding rounding_of(Element element) {
   return {.factors = roundoff(element) / 2, .weights = roundoff(element), .exponential = kExponential};
 }
@@ -57,8 +57,7 @@ inline std::vector<float> rows_of(const std::vector<float>& all, int head, int c
   return {first, first + std::ptrdiff_t{end - begin} * dim};
 }
 
-/// Bound of the error of the logarithm of a query's sum, base 2. Every weight's relative error is above that of the
-/// sum.
+/// Error bound of the base-2 logarithm of a query's sum. Every weight's relative error is above that of the sum.
 inline double lse_error(const reference::Result& row, double lse) {
   double least = 1;
   for (std::size_t j = 0; j < row.weight.size(); ++j) {
@@ -67,7 +66,7 @@ inline double lse_error(const reference::Result& row, double lse) {
   return least / std::log(2.0) + 4 * kExponential * (1 + std::abs(lse));
 }
 
-/// Logarithm of the sum of exp(logit), base 2.
+/// Base-2 logarithm of the sum of exp(logit).
 inline double lse_of(const reference::Result& row) {
   double largest = row.sink;
   for (const double x : row.logit) largest = std::max(largest, x);

@@ -15,17 +15,17 @@ struct Storing {
   Element element = Element::f16;
   int dim = 64;
   int count = 1;
-  int pairs = 0;  ///< that are turned; 0: nothing is
+  int pairs = 0;  ///< that are turned; 0: none
   bool halves = false;
   int sign = 1;
   bool factors = false;
-  int step = 1;  ///< rows of the source from one to the next
+  int step = 1;  ///< distance between used rows of the source
 };
 
-constexpr int kEnd = 3000;  ///< positions are below
+constexpr int kEnd = 3000;  ///< bound of positions
 
-/// Two runs of the rows of one source: those of the first half go to places of their own, the last one first, those of
-/// the second follow.
+/// Two runs of rows from one source: the first half is stored at given places, in reverse order; the second half
+/// follows in order.
 class Stored {
  public:
   explicit Stored(const Storing& what)
@@ -45,7 +45,7 @@ class Stored {
     }
   }
 
-  /// Bytes and values that are there afterwards.
+  /// Runs the kernel; returns the stored values.
   std::vector<float> run() {
     const Array<std::int32_t> rows(rows_);
     const Array<std::int32_t> to_rows(to_rows_);
@@ -86,13 +86,13 @@ class Stored {
     return without_padding(what_.element, decoded(what_.element, bytes_.read(), scales_.read()), what_.dim);
   }
 
-  /// The entry that a row was stored for.
+  /// The entry that was stored at a row.
   int entry_at(int row) const {
     return static_cast<int>(std::find(to_rows_.begin(), to_rows_.end(), row) - to_rows_.begin());
   }
-  /// Row of the source of an entry.
+  /// The source row of an entry.
   int source_row(int entry) const { return (rows_[z(entry)] - 5) * what_.step; }
-  /// Row that is stored for an entry, in double precision but for the turn's result.
+  /// The expected row of an entry; only the turned result is rounded to f32.
   std::vector<float> row(int entry) const {
     const auto first = source_.values.begin() + std::ptrdiff_t{source_row(entry)} * what_.dim;
     std::vector<float> out(first, first + what_.dim);
@@ -123,8 +123,8 @@ class Stored {
   std::vector<float> factors_;
 };
 
-/// Half a step of an element for a value in a row of 32 whose largest is `most`, and what f32 and the scale's rounding
-/// add to it.
+/// Half a step of an element type, for a value in a block of 32 whose largest is `most`, plus the errors of f32 and of
+/// the rounded scale.
 double half_step(Element element, double value, double most) {
   switch (element) {
     case Element::f32:
@@ -135,12 +135,12 @@ double half_step(Element element, double value, double most) {
       return std::abs(value) * 0x1p-8 + 4e-7 * most;
     case Element::q8_0:
       return most / 127 * (0.5 + 127 * 0x1p-11) + 1e-6 * most;
-    default:  // q4_0: its nibbles end at 7, so that the other end is cut off by up to one step
+    default:  // q4_0: nibbles end at 7, so one end is clipped by up to one step
       return most / 8 * (1 + 8 * 0x1p-11) + 1e-6 * most;
   }
 }
 
-/// Error that f32 adds to the largest element of a row that is turned, whose angles are sums of two.
+/// f32 error of a turned row, relative to its largest element; angles are sums of two.
 constexpr double kTurned = 4e-7;
 
 class Store : public testing::TestWithParam<Storing> {};
@@ -203,7 +203,7 @@ INSTANTIATE_TEST_SUITE_P(, Moved,
                                          Storing{Element::q8_0, Element::q8_0, 96, 9},
                                          Storing{Element::q4_0, Element::q4_0, 72, 9}));
 
-/// Stores rows without anything else.
+/// Stores rows without turning.
 void store_rows(const StoredRun& run, Element element, int dim, std::int32_t* bad = nullptr) {
   const Array<StoredRun> runs(std::vector<StoredRun>{run});
   StoreTask task{};
@@ -226,7 +226,7 @@ StoredRun one_row(const float* from, void* to, void* scales) {
   return run;
 }
 
-/// A block of q8_0 and one of q4_0 that were computed by hand.
+/// A q8_0 block and a q4_0 block computed by hand.
 TEST(StoredRow, has_the_numbers_of_ggml) {
   std::vector<float> row(64, 0.0F);
   row[0] = 127;
@@ -244,17 +244,17 @@ TEST(StoredRow, has_the_numbers_of_ggml) {
   };
   const auto q8 = store(Element::q8_0);
   EXPECT_EQ(static_cast<std::int8_t>(q8[0]), 127);
-  EXPECT_EQ(static_cast<std::int8_t>(q8[1]), -127);  // halves away from zero
+  EXPECT_EQ(static_cast<std::int8_t>(q8[1]), -127);  // halves round away from zero
   EXPECT_EQ(static_cast<std::int8_t>(q8[2]), 2);
   EXPECT_EQ(emulated::from_f16(scales.read()[0]), 1.0F);
   const auto q4 = store(Element::q4_0);
   EXPECT_EQ(emulated::from_f16(scales.read()[1]), 1.0F);
   EXPECT_EQ(q4[16] & 15, 0);        // element 32 is nibble 0 of its word
-  EXPECT_EQ(q4[18] & 15, 15);       // element 33 is nibble 4, and what is above 7 is 7
+  EXPECT_EQ(q4[18] & 15, 15);       // element 33 is nibble 4; values above 7 become 7
   EXPECT_EQ(q4[16] >> 4 & 15, 11);  // element 34 is nibble 1
 }
 
-/// Of two elements of the largest magnitude the first one gives the scale, whichever lane has it.
+/// If two elements share the largest magnitude, the first one determines the scale, whichever lane holds it.
 TEST(StoredRow, of_q4_0_has_the_scale_of_its_first_largest_element) {
   for (const float first : {4.0F, -4.0F}) {
     std::vector<float> row(32, 0.0F);

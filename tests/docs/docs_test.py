@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks the documents, so that they cannot fall behind the program. Each fenced block and each document's links are a case.
+"""Checks the documents, so that they stay in step with the program. Each fenced block and each document's links are a case.
 
     ```sh run     bash runs the block in an empty folder with model.gguf, long.txt, prompts.jsonl and examples/
-    ```sh run:P   the same, but only where the program P is installed; several have commas between them
-    ```sh         `winnow run` lines run with --dry-run, other `winnow` lines as they are; `make` lines must name a target
-    ```… FILE     FILE has the block's lines, in this order, apart from white space
+    ```sh run:P   the same, but only if the program P is installed; several are separated by commas
+    ```sh         `winnow run` lines run with --dry-run, other `winnow` lines run unchanged; `make` lines must name a target
+    ```… FILE     FILE must have the block's lines in this order; white space may differ
 
-Other blocks are not looked at. Links to files of the repository, and to headings in them, must lead somewhere. ctest names
-the program in WINNOW; its commands need a model in WINNOW_TEST_MODEL.
+Other blocks are not checked. Links to files of the repository and to headings in them must have a target. ctest sets
+WINNOW to the program; its commands need a model in WINNOW_TEST_MODEL.
 """
 
 import json
@@ -32,7 +32,7 @@ HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
 
 
 def blocks(wanted):
-    """Mark and text of the blocks whose language and mark are wanted, as cases that are named by document and line."""
+    """The mark and the text of blocks with the wanted language and mark, as cases named by document and line."""
     cases = []
     for document in DOCUMENTS:
         text = document.read_text()
@@ -50,7 +50,7 @@ def is_run(language, mark):
 
 @pytest.fixture
 def run(tmp_path):
-    """Runs a command in a folder in which the documents' file names exist; `winnow` is the one under test."""
+    """Runs a command in a folder that has the files named in documents; `winnow` is the program under test."""
     if not MODEL:
         pytest.skip("WINNOW_TEST_MODEL is not set")
     (tmp_path / "model.gguf").symlink_to(MODEL)
@@ -91,11 +91,11 @@ def test_lines_are_understood(run, mark, block):
 def test_an_excerpt_stands_in_its_file(mark, block):
     lines = (" ".join(line.split()) for line in (SOURCE / mark).read_text().splitlines())
     for wanted in filter(None, (" ".join(line.split()) for line in block.splitlines())):
-        assert wanted in lines, f"{mark} has no line `{wanted}` at that place"  # goes on after the previous line's place
+        assert wanted in lines, f"{mark} has no line `{wanted}` at that place"  # continues after the previous line's place
 
 
 def anchors(document):
-    """The names that GitHub gives to the headings of a document."""
+    """The anchors that GitHub generates for a document's headings."""
     headings = HEADING.findall(re.sub(r"^```.*?^```$", "", document.read_text(), flags=re.MULTILINE | re.DOTALL))
     return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A library for LD_PRELOAD: one call of one function fails, or ends the process as a power cut would.
+// A library for LD_PRELOAD: one call of one function fails, or kills the process as a power failure would.
 //   WINNOW_FAULT=FUNCTION:N:WHAT   the N-th call (from 1) fails with the error number WHAT, or the process is killed
-//                                  before it where WHAT is `kill`
-//   WINNOW_FAULT_UNDER=FOLDER      calls count that are on files below it (malloc and thread: all calls)
+//                                  before it if WHAT is `kill`
+//   WINNOW_FAULT_UNDER=FOLDER      counts only calls on files below it (malloc and thread: all calls)
 //   WINNOW_FAULT_COUNT=FILE        gets the number of calls of each function when main returns
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -20,7 +20,7 @@
 #include <cstdlib>
 #include <cstring>
 
-extern "C" void* __libc_malloc(size_t size);  // glibc's own
+extern "C" void* __libc_malloc(size_t size);  // glibc's implementation
 
 namespace {
 
@@ -48,7 +48,7 @@ struct Plan {
 };
 
 std::array<std::atomic<long>, kFunctions> calls;
-bool in_main = false;  // what runs before it has nobody to tell
+bool in_main = false;  // earlier failures could not be reported
 
 const Plan& plan() {
   static const Plan one;
@@ -63,7 +63,7 @@ bool is_under(int fd) {
   return readlink(link.data(), path.data(), path.size() - 1) > 0 && is_under(path.data());
 }
 
-/// Counts a call; true where it is to fail, with errno set.
+/// Counts a call. Returns true with errno set if the call must fail.
 bool fails(Function function) {
   if (!in_main) return false;
   const long n = ++calls[function];
@@ -108,7 +108,7 @@ extern "C" int __libc_start_main(Main* main, int argc, char** argv, void (*init)
       watched_main, argc, argv, init, fini, loader, stack);
 }
 
-// NAME(PARAMETERS) calls the real one with ARGUMENTS, unless it is to fail with RESULT.
+// NAME(PARAMETERS) calls the real function with ARGUMENTS, or returns RESULT if the call must fail.
 #define WINNOW_CALL(RETURN, NAME, PARAMETERS, ARGUMENTS, FUNCTION, ON, RESULT) \
   extern "C" RETURN NAME PARAMETERS {                                          \
     if (is_under(ON) && fails(FUNCTION)) return RESULT;                        \

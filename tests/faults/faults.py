@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a user has is never lost: every command that writes is run with each call to the system failing in turn, or with
-the process killed at it. Afterwards what was there is there, and the same command, given again, does its work.
+"""No fault loses a user's data: every command that writes is run with each system call failing in turn, or with the
+process killed at it. Afterwards the earlier data are there, and the same command, run again, does its work.
 
 faults.py errors|kills WINNOW MAKE_TINY_GGUF FAULTS_LIBRARY [COMMAND...]
 """
@@ -21,7 +21,7 @@ MODE = sys.argv[1]
 WINNOW, TINY, LIBRARY = map(os.path.abspath, sys.argv[2:5])
 ONLY = sys.argv[5:]
 PATIENCE = 60
-# How many of a function's calls are tried: the first, the last and some between. A run has thousands of small ones.
+# The number of calls of a function to try: the first, the last and some between. A run has thousands of malloc calls.
 TRIED = {"malloc": 12}
 TRIED_OTHERWISE = 6
 ERRORS = {"open": errno.EMFILE, "read": errno.EIO, "write": errno.ENOSPC, "sync": errno.EIO, "rename": errno.EACCES,
@@ -31,13 +31,13 @@ KILLS = ("open", "write", "sync", "rename", "truncate", "map")
 
 @dataclasses.dataclass
 class Case:
-    """A command, what it finds when it starts, and what must be true of the folder."""
+    """A command, the files that it finds, and the checks of the folder afterwards."""
 
     name: str
     arguments: list[str]
     before: Callable[[pathlib.Path], None]
-    kept: Callable[[pathlib.Path], object]  # what the user had: the same before and after, whatever happens
-    done: Callable[[pathlib.Path], object]  # what the command is for: the same as after a run without a fault
+    kept: Callable[[pathlib.Path], object]  # the user's earlier data, which no fault may change
+    done: Callable[[pathlib.Path], object]  # the command's result, the same as after a run without a fault
     stdin: str = ""
 
 
@@ -73,7 +73,7 @@ def samples(folder, count):
 
 
 def lines_of(name, *fields):
-    """Lines of a file by the fields that every run gives alike."""
+    """Lines of a file, reduced to the fields that are the same in every run."""
 
     def read(folder):
         lines = [json.loads(line) for line in (folder / name).read_text().splitlines()]
@@ -129,7 +129,7 @@ def exported(folder):
 
 
 def an_earlier_one(arguments, stdin=""):
-    """The file that the command replaces, from another text."""
+    """Makes the file that the command will replace, from another text."""
 
     def make(folder):
         (folder / "text.txt").write_text("five six seven eight " * 10)
@@ -160,7 +160,7 @@ CASES = [
 
 
 def replaced_whole(case, folder, old, new):
-    """A file that a command replaces is the old or the new one at every moment."""
+    """Checks that a replaced file is always either the old or the new one."""
     now = case.done(folder)
     assert isinstance(now, bytes) is False or now in (old, new), f"{len(now)} bytes, neither the old nor the new file"
 
@@ -172,7 +172,7 @@ def fresh(case, template):
 
 
 def counted(case, template):
-    """Calls of each function in a run without a fault, and what that run leaves."""
+    """The number of calls of each function in a run without a fault, and the result of that run."""
     folder = fresh(case, template)
     count = folder.with_suffix(".count")
     succeed(folder, case.arguments, stdin=case.stdin, LD_PRELOAD=LIBRARY, WINNOW_FAULT_UNDER=f"{folder}/",
@@ -185,7 +185,7 @@ def counted(case, template):
 
 
 def chosen(function, calls):
-    """Numbers of the calls to try."""
+    """The numbers of the calls to try."""
     tried = min(calls, TRIED.get(function, TRIED_OTHERWISE))
     return sorted({1 + round(i * (calls - 1) / max(1, tried - 1)) for i in range(tried)})
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A server that cannot start one of its threads ends with exit code 1 and one sentence, whichever thread it is.
+"""If a server cannot start one of its threads, whichever it is, it exits with code 1 and one sentence.
 
 threads.py WINNOW MAKE_TINY_GGUF FAULTS_LIBRARY
 """
@@ -51,7 +51,8 @@ def main():
                     raise AssertionError(f"thread {number} of {count}: the server neither starts nor ends") from None
             assert server.returncode == 1, (number, server.returncode, said)
             lines = [line for line in said.splitlines() if line.startswith("winnow: ")]
-            # ggml's own pool comes after as many threads on trial: that these can be made and those cannot is for its assert.
+            # Before ggml's own pool starts, winnow starts as many threads for trial. If only the pool's threads fail,
+            # ggml's assert reports it.
             assert len(lines) == 1 and ("thread" in lines[0] or "ggml cannot go on" in lines[0]), (number, said)
             print(f"thread {number} of {count}: {lines[0]}")
 

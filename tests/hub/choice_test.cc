@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 
 const std::string kCommit(40, 'a');
 
-/// The model that llama.cpp takes of a repository with these files in its cache.
+/// The files that llama.cpp chooses from a cached repository.
 std::vector<std::string> taken_by_llama_cpp(const std::string& repository, const std::string& quant) {
   common_params_model model;
   model.hf_repo = repository + (quant.empty() ? "" : ":" + quant);
@@ -76,7 +76,7 @@ TEST(Choice, is_that_of_llama_cpp) {
     write_repository(cache.path(), name, repositories[i]);
     for (const auto& quant : quants) {
       auto theirs = taken_by_llama_cpp("user/" + name, quant);
-      std::ranges::sort(theirs);  // its parts are in any order
+      std::ranges::sort(theirs);  // parts have no fixed order
       EXPECT_EQ(taken_here("user/" + name, quant), theirs) << name << ":" << quant;
       found += theirs.empty() ? 0 : 1;
     }

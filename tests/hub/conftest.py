@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-for folder in ("cli", "server"):  # which have the command and a server of it
+for folder in ("cli", "server"):  # for the command and its server
     sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / folder))
 
 from fake_hub import Hub  # noqa: E402
@@ -13,7 +13,7 @@ from fixtures import without_settings, work  # noqa: E402, F401
 
 @pytest.fixture(autouse=True)
 def hub(monkeypatch, tmp_path):
-    """A hub that the command takes for the one on the internet, and a cache of its own."""
+    """A hub that the command uses instead of the one on the internet, and an empty cache."""
     for name in ("MODEL_ENDPOINT", "HF_TOKEN", "LLAMA_CACHE", "HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE"):
         monkeypatch.delenv(name, raising=False)
     hub = Hub()

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A small hub on loopback: the answers of Hugging Face that llama.cpp asks for, and files from a second address, as its CDN has them."""
+"""A small hub on loopback: the replies of Hugging Face that llama.cpp uses, and files from a second address like its
+CDN."""
 
 import contextlib
 import hashlib
@@ -93,19 +94,19 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 
 class Hub:
-    """What it has and how it behaves may change while it runs."""
+    """A hub whose content and behaviour can be changed while it runs."""
 
     def __init__(self):
         self.lock = threading.Lock()
         self.repositories = {}  # name -> {path: bytes}
-        self.private = {}  # name -> the token that opens it
-        self.statuses = {}  # of a repository or of a path -> the status that refuses it
+        self.private = {}  # name -> token
+        self.statuses = {}  # repository or path -> status of a refusal
         self.sent = {}  # checksum -> bytes
-        self.said_sizes = {}  # checksum -> a size that is not the file's
+        self.said_sizes = {}  # checksum -> wrong size
         self.changed_tree = lambda tree: tree
-        self.cuts = []  # how far each of the next downloads gets
-        self.reached = threading.Event()  # one has got so far
-        self.go_on = threading.Event()  # it may end there
+        self.cuts = []  # bytes after which each of the next downloads stops
+        self.reached = threading.Event()  # a download has stopped
+        self.go_on = threading.Event()  # the stopped download may end
         self.go_on.set()
         self.requests = []  # method, path, headers
         self.api, self.cdn = self.start(), self.start()
@@ -141,7 +142,7 @@ class Hub:
         return self.changed_tree(tree)
 
     def downloads(self):
-        """Path and first byte of each download."""
+        """The path and the first byte of each download."""
         with self.lock:
             return [(path, int(headers.get("Range", "bytes=0-")[6:-1])) for method, path, headers in self.requests
                     if method == "GET" and path.count("/") == 1]  # fmt: skip

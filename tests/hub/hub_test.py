@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Models of a hub, `-hf USER/REPO[:QUANT]`: downloads, the cache, what is refused and what goes on."""
+"""Models from a hub, `-hf USER/REPO[:QUANT]`: downloads, the cache, refusals, and resumed downloads."""
 
 import json
 import os
@@ -19,13 +19,13 @@ TOKEN = "hf_" + 34 * "a"
 
 @pytest.fixture(scope="module")
 def models(work):
-    """Bytes of three models that differ."""
+    """The bytes of three different models."""
     return [pathlib.Path(make_tiny_gguf(f"{work}/{name}.gguf", name)).read_bytes() for name in ("llama", "qwen2", "phi3")]
 
 
 @pytest.fixture
 def model(hub, models):
-    """The bytes of the only model of NAME."""
+    """The bytes of the only model in the repository NAME."""
     hub.put(NAME, {"README.md": b"words", "tiny-Q4_K_M.gguf": models[0]})
     return models[0]
 
@@ -44,7 +44,7 @@ def inspect(name=NAME, *more):
 
 
 def check_failure(result, *parts):
-    """Exit code 1 and one sentence, perhaps after the note that a download begins."""
+    """Checks exit code 1 and one sentence, possibly after the note that a download begins."""
     said = [line for line in result.stderr.splitlines(keepends=True) if not line.startswith("info: downloading ")]
     check_refusal(subprocess.CompletedProcess(result.args, result.returncode, result.stdout, "".join(said)), 1, *parts)
 
@@ -66,7 +66,7 @@ def test_a_model_is_downloaded_into_the_cache_as_the_hubs_client_lays_it_out(hub
     assert path.is_symlink() and os.readlink(path) == f"../../blobs/{sha256(model)}"
     assert (cache / "refs/main").read_text() == hub.commit(NAME)
     assert sorted(p.name for p in (cache / "blobs").iterdir()) == [sha256(model)]
-    assert "\r" not in result.stderr and "%" not in result.stderr  # a pipe
+    assert "\r" not in result.stderr and "%" not in result.stderr  # stderr is a pipe
 
 
 def test_what_is_in_the_cache_is_not_downloaded_again(hub, model):
@@ -126,11 +126,11 @@ def test_a_small_file_has_the_checksum_of_git(hub, model):
 
 
 def test_all_parts_of_a_model_are_downloaded(hub, models, cache):
-    """That winnow opens models in parts is tested elsewhere: these belong to three models."""
+    """The parts are of three different models, so only their download is tested; opening parts is tested elsewhere."""
     names = [f"big-Q8_0-0000{i}-of-00003.gguf" for i in (1, 2, 3)]
     hub.put(NAME, dict(zip(names, models)))
     check = inspect()
-    assert check.returncode == 0, check.stderr  # the first file does not say that it is a part
+    assert check.returncode == 0, check.stderr  # the first file is a complete model
     assert sorted(p.name for p in (cache / "snapshots" / hub.commit(NAME)).iterdir()) == names
     assert len(hub.downloads()) == 3
 
@@ -225,7 +225,7 @@ def test_a_private_repository_needs_its_token(hub, model, monkeypatch):
 
 
 def test_a_token_that_is_not_sent_is_named(hub, model, monkeypatch):
-    """llama.cpp sends only what looks like Hugging Face's tokens."""
+    """llama.cpp sends only tokens that look like Hugging Face's."""
     hub.private[NAME] = "secret"
     monkeypatch.setenv("HF_TOKEN", "secret")
     check_failure(inspect(), "does not take the token", "hf_")
@@ -235,7 +235,7 @@ def test_a_token_goes_to_the_hub_alone(hub, model, monkeypatch):
     monkeypatch.setenv("HF_TOKEN", TOKEN)
     path_of(inspect())
     with_token = {path.count("/") == 1 for _, path, headers in hub.requests if "Authorization" in headers}
-    assert with_token == {False}  # where the files are has paths of one part
+    assert with_token == {False}  # the file server's paths have one part
     assert hub.downloads()
 
 
@@ -246,7 +246,7 @@ def test_refusals_of_the_hub_are_told_apart(hub, model, status, parts):
 
 
 def test_a_file_that_is_refused_is_said(hub, model):
-    hub.statuses["tiny-Q4_K_M.gguf"] = 403  # gated: everybody may see its list
+    hub.statuses["tiny-Q4_K_M.gguf"] = 403  # gated: its list is public
     check_failure(inspect(), NAME, "HF_TOKEN")
 
 
@@ -277,7 +277,7 @@ def test_names_that_lead_out_of_the_cache_are_left_out(hub, model, tmp_path):
 
 @pytest.mark.parametrize("name", ["-" * 200_000, "a." * 100_000, "x" * 300_000 + "-00001-of-00002"], ids=["dashes", "dots", "long"])
 def test_names_of_any_length_are_read(hub, model, name):
-    entry = {"type": "file", "path": name + ".gguf"}  # one with a checksum would be looked for on the disk
+    entry = {"type": "file", "path": name + ".gguf"}  # an entry with a checksum would be looked up in the cache
     hub.changed_tree = lambda tree: [entry, *tree]
     assert path_of(inspect(NAME + ":Q4_K_M")).read_bytes() == model
     check_failure(inspect(NAME + ":Q9"), "Q4_K_M")
@@ -300,7 +300,7 @@ def test_two_processes_download_once(hub, model):
 
 
 def shown_on_terminal(*arguments):
-    """The bytes that a terminal gets on stderr from a command that succeeds."""
+    """The bytes that a successful command writes to a terminal on stderr."""
     ours, its = pty.openpty()
     process = subprocess.Popen([WINNOW, *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=its)
     os.close(its)
@@ -308,7 +308,7 @@ def shown_on_terminal(*arguments):
     try:
         while piece := os.read(ours, 4096):
             shown += piece
-    except OSError:  # the other end is closed
+    except OSError:  # the other end was closed
         pass
     assert process.wait(PATIENCE) == 0
     return shown
@@ -317,7 +317,7 @@ def shown_on_terminal(*arguments):
 def test_a_terminal_shows_how_far_it_is(hub, model):
     shown = shown_on_terminal("inspect", "-hf", NAME)
     assert b"downloading tiny-Q4_K_M.gguf:  50 % of" in shown and b"checking tiny-Q4_K_M.gguf" in shown
-    assert shown.replace(b"\r\n", b"\n").endswith(b"\r\x1b[K")  # nothing is left
+    assert shown.replace(b"\r\n", b"\n").endswith(b"\r\x1b[K")  # the progress line is cleared
 
 
 def test_a_quiet_command_shows_nothing(hub, model):
@@ -331,7 +331,7 @@ def test_names_that_are_none_are_wrong_usage(hub, name):
 
 
 def test_an_address_that_is_none_is_wrong_usage(hub, monkeypatch):
-    monkeypatch.setenv("MODEL_ENDPOINT", "ftp://user:secret@somewhere/")  # which is before HF_ENDPOINT
+    monkeypatch.setenv("MODEL_ENDPOINT", "ftp://user:secret@somewhere/")  # has precedence over HF_ENDPOINT
     result = inspect()
     check_refusal(result, 2, "MODEL_ENDPOINT", "ftp://somewhere")
     assert not hub.requests

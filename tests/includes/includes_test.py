@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The folders of src/ use what they may, and what they may not is found."""
+"""The folders of src/ include only what they may, and forbidden includes are found."""
 
 import pathlib
 

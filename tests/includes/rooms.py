@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the folders of src/ include, and what their CMakeLists.txt says that they may use.
+"""Includes of the folders of src/, compared with what their CMakeLists.txt allow.
 
-A folder may include its own headers, those of the folders in the DEPS of its winnow_module(), of theirs in turn, and those of its own
-PRIVATE_DEPS. Headers of include/winnow include each other and the standard library, nothing else: they are installed.
+A folder may include its own headers, those of the DEPS of its winnow_module() and of their DEPS in turn, and those of its
+own PRIVATE_DEPS. Headers of include/winnow, which are installed, include only each other and the standard library.
 """
 
 import re
@@ -11,7 +11,7 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 
 
 def lists_of(cmake):
-    """The arguments of winnow_module(), by keyword."""
+    """The arguments of winnow_module() by keyword."""
     lists, keyword = {}, "NAME"
     for word in re.search(r"winnow_module\((.*?)\)", cmake, re.DOTALL)[1].split():
         if word in ("SOURCES", "KERNELS", "DEPS", "PRIVATE_DEPS"):
@@ -26,7 +26,7 @@ def rooms_in(words):
 
 
 def allowed(source):
-    """For each folder of src/ those that it may use, itself included."""
+    """For each folder of src/, the folders that it may include, itself among them."""
     lists = {path.parent.name: lists_of(path.read_text()) for path in source.glob("src/*/CMakeLists.txt")}
     public = {room: rooms_in(words.get("DEPS", [])) for room, words in lists.items()}
 
@@ -48,7 +48,7 @@ def includes(folder):
 
 
 def problems(source):
-    """One line for each include that is not allowed."""
+    """One line for each forbidden include."""
     may = allowed(source)
     for room, others in sorted(may.items()):
         for path, number, quote, header in includes(source / "src" / room):

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Characters that the vocabulary lacks are spelled by tokens of single bytes, in time by their number: libllama takes
-// memory for all tokens a few times, not again for each character.
+// Characters that the vocabulary lacks are spelled with byte tokens in linear time: libllama allocates the tokens'
+// array a few times, not once for each character.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -16,11 +16,11 @@
 namespace {
 
 constexpr std::size_t kLarge = 1 << 16;  // bytes
-std::atomic<int> large_blocks = 0;       // that were taken
+std::atomic<int> large_blocks = 0;       // allocated so far
 
 }  // namespace
 
-// GCC would warn of free() where it sees into both.
+// Not inlined, since GCC would warn about free() otherwise.
 [[gnu::noinline]] void* operator new(std::size_t size) {
   if (size >= kLarge) ++large_blocks;
   if (void* const out = std::malloc(size == 0 ? 1 : size)) return out;

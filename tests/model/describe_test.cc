@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is said of a GGUF file: what loading finds in it or, where winnow does not run it, what its keys say and why.
+// Descriptions of GGUF files: the facts found by loading or, if winnow cannot run the file, its keys and the reason.
 #include "winnow/describe.h"
 
 #include <ggml-cpp.h>
@@ -89,7 +89,7 @@ TEST_F(Described, an_unknown_architecture_by_the_usual_keys) {
 }
 
 TEST_F(Described, an_embedding_matrix_that_is_the_output_too_is_held_once) {
-  const std::size_t held = of({}).info.weight_bytes;  // f32: its matrices stay as the file has them
+  const std::size_t held = of({}).info.weight_bytes;  // f32 matrices are not repacked
   EXPECT_EQ(held, bytes_of_tensors());
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Experts that are held in two layouts are counted twice, and are held once where memory is short.
+// Experts held in two layouts are counted twice; if memory is short, they are held once.
 #include <ggml.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -27,7 +27,7 @@ class ExpertMemory : public testing::Test {
     test::write_tiny_gguf(tiny, path_);
   }
 
-  /// Bytes of the experts that have two layouts, in the file's.
+  /// Bytes, in the file's layout, of the experts that are held in two layouts.
   static std::size_t held_twice(const model::Weights& weights) {
     std::size_t out = 0;
     for (int l = 0; l < weights.hparams().n_layer; ++l) {
@@ -38,7 +38,7 @@ class ExpertMemory : public testing::Test {
     return out;
   }
 
-  /// What this process may take besides what it has.
+  /// Limits this process to `bytes` more than it has.
   static void limit_memory(std::size_t bytes) {
     std::size_t pages = 0;
     std::ifstream("/proc/self/statm") >> pages;

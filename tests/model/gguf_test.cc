@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Model files that are no good: each is refused by one sentence, none may crash.
+// Invalid model files: each is refused with one sentence, none may crash.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -90,7 +90,7 @@ TEST_F(BadModel, flipped_bytes_never_crash) {
     auto bytes = good_;
     for (int flips = 0; flips < 3; ++flips) bytes[random() % header] = static_cast<char>(random());
     write(bytes);
-    error();  // an error or, where the byte did not matter, a model
+    error();  // an error, or a model if the bytes did not matter
   }
 }
 

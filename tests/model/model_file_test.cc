@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a model's header claims, against what ggml can do and the file can hold; and that the file is opened once.
+// Headers that claim more than ggml can do or the file can hold; and that the file is opened once.
 #include <ggml-cpp.h>
 #include <gguf.h>
 #include <gtest/gtest.h>
@@ -37,7 +37,7 @@ class ModelFileTest : public testing::Test {
     test::write_tiny_gguf(tiny, path_);
   }
 
-  /// Changes the GGUF by ggml's own functions.
+  /// Changes the GGUF file with ggml's own functions.
   void edit(const std::function<void(gguf_context*)>& change) const {
     ggml_context* data = nullptr;
     const gguf_context_ptr read(gguf_init_from_file(path_.c_str(), {false, &data}));
@@ -51,7 +51,7 @@ class ModelFileTest : public testing::Test {
     ASSERT_TRUE(gguf_write_to_file(written.get(), path_.c_str(), false));
   }
 
-  /// What loading and reading a few tokens throws; empty: nothing.
+  /// The error of loading the model and reading a few tokens; empty: none.
   std::string error() const {
     try {
       Session session(Model::load(path_), {1, Precision::automatic, 8});
@@ -72,7 +72,7 @@ class ModelFileTest : public testing::Test {
   std::string path_ = folder_ / "model.gguf";
 };
 
-/// Opens of a file, as the kernel reports them.
+/// Counts how often a file is opened, by inotify.
 class Opens {
  public:
   explicit Opens(const std::string& path) : fd_(inotify_init1(IN_NONBLOCK)) {
@@ -109,14 +109,14 @@ TEST_F(ModelFileTest, it_is_opened_once) {
 }
 
 TEST_F(ModelFileTest, every_type_of_matrix_is_multiplied_or_refused_by_name) {
-  // What ggml has no dot product for: partners of other types, and plain integers and doubles.
+  // Types without a dot product in ggml: those that only pair with others, and plain integers and doubles.
   const std::set<std::string> refused = {"q8_1", "q8_K", "i8", "i16", "i32", "i64", "f64"};
   std::set<std::string> seen;
   const std::vector<char> zeros(std::size_t{1} << 20U);
   for (const char* tensor : {"blk.0.attn_q.weight", "token_embd.weight"}) {
     for (int i = 0; i < GGML_TYPE_COUNT; ++i) {
       const auto type = static_cast<ggml_type>(i);
-      if (ggml_blck_size(type) == 0 || ggml_type_size(type) == 0) continue;  // numbers that are no longer used
+      if (ggml_blck_size(type) == 0 || ggml_type_size(type) == 0) continue;  // removed types
       write([](test::TinyModel& m) { m.n_embd = 256; });
       edit([&](gguf_context* gguf) {
         gguf_set_tensor_type(gguf, tensor, type);
@@ -167,7 +167,7 @@ TEST_F(ModelFileTest, hyper_parameters_that_are_no_numbers) {
   expect_error("key llama.per.layer is nan, expected a finite number");
   write();
   edit([&](gguf_context* gguf) { gguf_set_val_f32(gguf, "general.quality", NAN); });
-  EXPECT_EQ(error(), "");  // nothing is computed with it
+  EXPECT_EQ(error(), "");  // winnow does not use this key
 }
 
 TEST_F(ModelFileTest, numbers_of_tensors_and_scores_that_are_none) {
@@ -184,7 +184,7 @@ TEST_F(ModelFileTest, numbers_of_tensors_and_scores_that_are_none) {
   expect_error("the score of token 17 is not a number");
 }
 
-/// The last tokens are pieces of text that merges make; others are spelled in bytes.
+/// The last tokens are pieces made by merges; other text is spelled in bytes.
 TEST_F(ModelFileTest, tokenizers_that_merge_pieces_and_fall_back_on_bytes) {
   std::vector<const char*> merges = {"a b", "\u2581 ab"};
   const std::vector<std::string> pieces = {"a", "b", "ab", "\u2581", "\u2581ab"};
@@ -243,7 +243,7 @@ TEST_F(ModelFileTest, no_text_has_fewer_tokens_than_the_least) {
         text += model->vocab().text(static_cast<Token>(random() % static_cast<unsigned>(model->info().n_vocab)));
       EXPECT_LE(model->vocab().least_tokens(text.size()), model->vocab().tokenize(text).size()) << text;
     }
-    EXPECT_GT(model->vocab().least_tokens(1U << 20U), 1U << 10U);  // and the bound is of use
+    EXPECT_GT(model->vocab().least_tokens(1U << 20U), 1U << 10U);  // and the bound is not trivial
   }
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A model in several files: read as one, or refused by one sentence.
+// A model in several files: read as one, or refused with one sentence.
 #include <ggml-cpp.h>
 #include <gguf.h>
 #include <gtest/gtest.h>

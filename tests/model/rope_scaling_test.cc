@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// RoPE's schemes as frequencies and a magnitude, against their papers' own formulas.
+// Frequencies and magnitudes of RoPE's scaling schemes, compared with the papers' formulas.
 #include "model/rope_scaling.h"
 
 #include <gtest/gtest.h>
@@ -30,7 +30,7 @@ RopeScaling yarn(double factor, double context) {
   return out;
 }
 
-/// Of Mistral 3's files: 1 + 0.1 ln 8 over 1 + 0.05 ln 8, and bounds of 4 and 2 turns.
+/// As in Mistral 3's files: a magnitude of (1 + 0.1 ln 8) / (1 + 0.05 ln 8), and bounds of 4 and 2 turns.
 TEST(RopeScaling, yarn_has_the_file_s_turns_and_multiplier) {
   RopeScaling scaling = yarn(8, 2048);
   scaling.fast_turns = 4;
@@ -52,7 +52,7 @@ TEST(RopeScaling, yarn_has_the_file_s_turns_and_multiplier) {
   EXPECT_EQ(scaled_rope(Rope::Pairing::halves, kBase, kDims, scaling).magnitude, 1);
 }
 
-/// 1 + 0.1 ln(1 + p / 8) in whole eighths.
+/// The temperature is 1 + 0.1 ln(1 + floor(p / 8)).
 TEST(Temperature, rises_at_each_multiple_of_the_trained_context) {
   const model::Temperature temperature{0.1F, 8};
   for (const int position : {0, 7}) EXPECT_EQ(temperature.at(position), 1) << position;
@@ -79,7 +79,7 @@ TEST(RopeScaling, yarn_keeps_what_turns_often_and_interpolates_what_turns_less_t
   for (int i = 0; i < kDims / 2; ++i) {
     const double turns = kContext * unscaled(i) / (2 * std::numbers::pi);
     const double ratio = static_cast<double>(rope.frequency[static_cast<std::size_t>(i)]) / unscaled(i);
-    // The bounds are rounded outwards to whole pairs, so that a pair's distance from them says less within one pair.
+    // The bounds are rounded outwards to whole pairs, so pairs within one pair of a bound are not checked exactly.
     const double one_pair = std::pow(kBase, 2.0 / kDims);
     if (turns > 32 * one_pair) {
       EXPECT_NEAR(ratio, 1, 1e-6) << i;

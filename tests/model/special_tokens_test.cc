@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Texts are split at special tokens as libllama splits them: beside a slow one of our own, and beside libllama.
+// Texts are split at special tokens as libllama does: compared with a slow implementation here, and with libllama.
 #include "model/special_tokens.h"
 
 #include <gguf.h>
@@ -35,8 +35,8 @@ std::vector<SpecialToken> by_length(std::vector<SpecialToken> tokens) {
   return tokens;
 }
 
-/// Token by token over the whole text, a letter at a time: -1 where a letter has no token, -2 where it is white space
-/// that a token has taken, else the token.
+/// Splits the text for one token after the other. Each letter becomes -1 if it is in no token, the token at the token's
+/// first letter, and -2 at its other letters and at white space that it takes.
 std::vector<int> slow_split(const std::vector<SpecialToken>& tokens, const std::string& text) {
   constexpr int kTaken = -2;
   std::vector<int> out(text.size(), -1);
@@ -81,7 +81,7 @@ std::string joined(const std::vector<TextSegment>& segments) {
   return out;
 }
 
-/// Few letters and short names, so that many overlap, touch, and hold others.
+/// Few letters and short names, so that many names overlap, touch or contain others.
 TEST(SpecialTokens, are_those_that_are_found_one_after_the_other) {
   Rng rng(41);
   for (int round = 0; round < 4000; ++round) {
@@ -104,7 +104,7 @@ TEST(SpecialTokens, text_without_any_is_one_piece) {
   EXPECT_EQ(segments_of(SpecialTokens({}).split("<x>")), (std::vector<std::pair<int, std::string>>{{-1, "<x>"}}));
 }
 
-/// libllama walks from the first segment for each that it finds: about 10^12 steps here.
+/// libllama walks from the first segment for each match, which would be about 10^12 steps here.
 TEST(SpecialTokens, very_many_are_found) {
   constexpr std::size_t kMany = 1'000'000;
   std::string text;
@@ -120,8 +120,8 @@ std::vector<Token> by_libllama(const Vocab& vocab, const std::string& text, Cont
   return out;
 }
 
-/// Names, parts of names and other letters, so that names begin, end and overlap everywhere. Longer than what is left
-/// to libllama as a whole.
+/// Names, parts of names and other letters, so that names begin, end and overlap everywhere. Longer than the texts that
+/// winnow passes to libllama as a whole.
 std::string text_of(Rng& rng, const std::vector<std::string>& names, std::string_view letters) {
   std::string out;
   while (out.size() <= 4096) {
@@ -143,7 +143,7 @@ void expect_libllamas(const Vocab& vocab, const std::vector<std::string>& names,
   }
 }
 
-/// Control tokens and tokens that a user has defined, of few letters.
+/// Control tokens and user-defined tokens of few letters.
 TEST(SpecialTokens, tokens_are_libllamas_where_names_overlap) {
   const test::TempFolder folder;
   test::TinyModel tiny;
@@ -191,11 +191,11 @@ TEST(SpecialTokens, tokens_are_libllamas_with_a_real_model) {
   expect_libllamas(vocab, names, "ab <|>_1\xc3\xa9\n");
 }
 
-/// A text whose parts are in turns a template's and somebody's.
+/// A text of alternating template and input parts.
 struct Written {
   MarkedText text;
-  std::string by_template;          ///< its parts alone
-  std::vector<std::size_t> places;  ///< where input begins
+  std::string by_template;          ///< the template's parts alone
+  std::vector<std::size_t> places;  ///< beginnings of input
 };
 
 Written written(Rng& rng, const std::vector<std::string>& of_template, const std::vector<std::string>& of_input) {
@@ -227,7 +227,8 @@ TEST(MarkedText, input_is_what_was_appended_as_such) {
   EXPECT_EQ(text.input, (std::vector<MarkedText::Stretch>{{0, 3}, {4, 5}}));
 }
 
-/// Beside libllama, which knows no origins: without names of control tokens in the input its tokens are the same.
+/// libllama does not know which parts are input; if the input has no names of control tokens, its tokens must be the
+/// same.
 TEST(MarkedText, tokens_are_those_of_the_whole_text) {
   const auto path = test::real_model();
   if (!path) GTEST_SKIP() << "WINNOW_TEST_MODEL is not set";
@@ -247,7 +248,7 @@ TEST(MarkedText, input_writes_no_control_token) {
   if (!path) GTEST_SKIP() << "WINNOW_TEST_MODEL is not set";
   const Vocab vocab{ModelFile(*path)};
   auto names = control_names(vocab);
-  std::vector<std::string> halves;  // which are names together with what stands beside them
+  std::vector<std::string> halves;  // that form names together with neighbouring text
   for (const auto& name : names) {
     halves.push_back(name.substr(0, name.size() / 2));
     halves.push_back(name.substr(name.size() / 2));

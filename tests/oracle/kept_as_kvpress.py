@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What winnow keeps of two texts is what kvpress keeps of them, on the real model, which WINNOW_TEST_MODEL names.
+"""winnow keeps the same entries of two texts as kvpress, with the real model (WINNOW_TEST_MODEL).
 
 kept_as_kvpress.py WINNOW SOURCE
 
-The files beside this one are kvpress's kept sets, written by tools/oracle/run.sh --golden from the model's weights as f32. With such
-weights winnow's are the same but for one entry in 23,814. This test has the model as it is: products of its quantised weights quantise
-the activations too, which moves entries near the cut. Measured so: 98.4 to 99.5 % of a method's entries are the same, of the worst head
-96.2 %. Another pooling, kernel, group rule, normalisation, floor or rotation gives 97.0 % or less.
+The files beside this one are kvpress's kept sets, written by tools/oracle/run.sh --golden from the model's weights as f32.
+With such weights winnow's sets are the same but for one entry in 23,814. This test uses the quantised model: its products
+quantise the activations too, which moves entries near the cut. Measured this way, 98.4 to 99.5 % of a method's entries are
+the same, and 96.2 % in the worst head. A wrong pooling, kernel, group rule, normalisation, floor or rotation gives 97.0 %
+or less.
 """
 
 import json
@@ -18,7 +19,7 @@ import tempfile
 WINNOW, SOURCE = sys.argv[1:3]
 SKIPPED = 77
 LEAST_MEAN, LEAST_HEAD = 0.975, 0.94
-PLACES_ONLY = "streaming-llm"  # looks at no number, so nothing may differ
+PLACES_ONLY = "streaming-llm"  # ignores numbers, so nothing may differ
 GOLDEN = ("war-and-peace-1.json", "war-and-peace-2.json")
 
 
@@ -38,7 +39,7 @@ def kept_by_winnow(model, prompt, folder, spec, budget):
 
 
 def overlaps(golden, spec, dump):
-    """One share for each golden layer and head."""
+    """The share of equal entries for each golden layer and head."""
     shares = []
     for layer, heads in zip(golden["layers"], golden["kept"][spec]):
         assert len(heads) == len(dump["layers"][layer])

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks that an installed libwinnow.so exports of winnow's names those that the installed headers mark with WINNOW_EXPORT, and no other.
+"""Checks that an installed libwinnow.so exports exactly the names of winnow that the installed headers mark with
+WINNOW_EXPORT.
 
 exports.py LIBRARY INCLUDE
 """
@@ -16,7 +17,7 @@ declared |= set(re.findall(r"^WINNOW_EXPORT [^;{]*?[\s&*](\w+)\(", headers, re.M
 
 
 def name_of(symbol):
-    """The first name behind winnow's namespaces, of what is exported and not of its parameters; empty: it is not winnow's."""
+    """The exported symbol's first name after winnow's namespaces (not a parameter's); empty if it is not winnow's."""
     found = re.search(r"(?:^|[ &*])winnow::((?:policy|attention)::)?(\w+)", symbol.split("(")[0])
     return found[2] if found else ""
 

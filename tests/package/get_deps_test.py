@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tools/get-deps.sh on systems of several ages: what it asks apt for, and what compiles ggml. The system is played by small programs."""
+"""tools/get-deps.sh on older and newer systems: its requests to apt, and ggml's compiler. Small programs stand in for the
+system."""
 
 import os
 import pathlib
@@ -10,7 +11,7 @@ import pytest
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 HEAD = "#!/bin/bash\n"
 
-# Packages that apt knows, by release; the versions that Debian and Ubuntu have.
+# Boost packages in apt by release, as in Debian and Ubuntu.
 BOOST = {
     "debian-12": {"libboost-dev": "1.74.0.3", "libboost1.74-dev": "1.74.0+ds1-21", "libboost1.81-dev": "1.81.0-5+deb12u1"},
     "debian-13": {"libboost-dev": "1.83.0.2+b2", "libboost1.83-dev": "1.83.0-4.2", "libboost1.88-dev": "1.88.0-1.1"},
@@ -27,7 +28,7 @@ def compiler(version):
 
 @pytest.fixture
 def system(tmp_path):
-    """Runs get-deps.sh where only `installed` packages of Boost are, and returns the process and the packages asked for."""
+    """Runs get-deps.sh with only the `installed` Boost packages; returns the process and the requested packages."""
 
     def run(*arguments, release="debian-13", installed=None):
         tools, asked = tmp_path / "tools", tmp_path / "asked"
@@ -75,7 +76,7 @@ def test_boost_that_is_too_old_is_not_enough(system):
 
 
 def choice(tmp_path, version, *, clang):
-    """What builds ggml on a machine with AMX, and its options."""
+    """The compiler that builds ggml on a machine with AMX, and its options."""
     (tmp_path / "c++").write_text(HEAD + compiler(version))
     if clang:
         (tmp_path / "clang++-16").write_text(HEAD + "echo clang version 16.0.6\n")
@@ -84,7 +85,7 @@ def choice(tmp_path, version, *, clang):
     script = f'here={SOURCE}/tools; . "$here/ggml/source.sh"; has_amx() {{ true; }}; choose_compiler; '
     script += 'echo "$cxx" $flags; if needs_other_compiler; then echo needs another; fi'
     environment = {"PATH": f"{tmp_path}:/usr/bin:/bin", "HOME": str(tmp_path)}
-    # Not this machine's own clang: the folder of the programs comes first, and the name is looked up there only.
+    # Hides this machine's own clang: `command -v` looks only into the folder of the test's programs.
     script = 'command() { if [ "$1" = -v ]; then [ -e "' + str(tmp_path) + '/$2" ]; else builtin command "$@"; fi; }; ' + script
     return subprocess.run(["bash", "-euc", script], capture_output=True, text=True, env=environment, check=True).stdout.splitlines()
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""papers/check.py finds figures that are not in the paper's text. With the papers' texts (the folder in WINNOW_PAPERS) it finds none."""
+"""papers/check.py finds figures that are missing in the paper's text. With the papers' texts (the folder WINNOW_PAPERS)
+it finds none."""
 
 import json
 import os

@@ -25,7 +25,7 @@ class AnyStoreTest : public testing::TestWithParam<const char*> {
   }
   bool is(const std::string& kind) const { return GetParam() == kind; }
 
-  /// The same store at every call, opened anew where it can be.
+  /// The same store at every call; reopened, if the kind of store can be.
   std::shared_ptr<store::ByteStore> open() {
     if (memory_ != nullptr) return memory_;
     return store::open({where()}, store::Missing::is_created);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every kind of store does alike, and what happens where one cannot be used.
+// Behaviour that all kinds of stores share, and errors of stores that cannot be used.
 #include "store/byte_store.h"
 
 #include <gtest/gtest.h>
@@ -76,7 +76,7 @@ TEST_P(ByteStoreTest, a_step_that_throws_has_not_happened) {
 }
 
 TEST_P(ByteStoreTest, gives_parts_of_values) {
-  const Bytes value = pattern(9'000'001, 1);  // more than one piece of what is sent to a server
+  const Bytes value = pattern(9'000'001, 1);  // more than one piece of a transfer to a server
   add(*open(), "0000", value);
   const std::vector<ByteRange> ranges{{0, 1}, {4096, 8192}, {8'999'999, 9'500'000}, {5, 5}, {10'000'000, 10'000'001},
                                       kWhole};
@@ -101,7 +101,7 @@ TEST_P(ByteStoreTest, a_lease_outlives_its_value_and_its_store) {
   auto lease = open()->value("0000", std::span(&kWhole, 1));
   open()->change([](Change& change) { change.erase_value("0000"); });
   for (int i = 0; i < 10; ++i)
-    add(*open(), "000" + std::to_string(i) + "11", pattern(100'000, 10 + i));  // would take the place of what is free
+    add(*open(), "000" + std::to_string(i) + "11", pattern(100'000, 10 + i));  // would reuse the freed space
   EXPECT_FALSE(open()->value("0000", {}));
   EXPECT_TRUE(std::equal(value.begin(), value.end(), lease->parts.front().begin()));
 }
@@ -128,7 +128,7 @@ TEST_P(ByteStoreTest, steps_of_many_threads_are_done_one_after_another) {
 TEST_P(ByteStoreTest, many_leases_at_once) {
   const auto store = open();
   std::vector<Lease> leases;
-  for (int i = 0; i < 1500; ++i) {  // more than LMDB has places for readers
+  for (int i = 0; i < 1500; ++i) {  // more than LMDB's limit of readers
     if (i < 100) add(*store, key_of(i), pattern(5000, i));
     leases.push_back(*store->value(key_of(i % 100), std::span(&kWhole, 1)));
   }

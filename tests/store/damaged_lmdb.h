@@ -14,7 +14,7 @@ inline constexpr int kSomeValues = 150;
 inline constexpr int kSomeRecords = 30;
 inline std::string record_key(int number) { return "n/" + std::to_string(number); }
 
-/// A store of trees of several levels, with free pages, and with records and values in leaves and outside.
+/// Makes a store with trees of several levels, free pages, and records and values both in leaves and on overflow pages.
 inline void make_some_store(const std::string& folder) {
   const auto store = store::open({folder}, store::Missing::is_created);
   store->change([](store::Change& change) {
@@ -29,7 +29,7 @@ inline void make_some_store(const std::string& folder) {
   });
 }
 
-/// All that such a store holds.
+/// The whole content of such a store.
 inline std::map<std::string, store::Bytes> content_of(const std::string& folder) {
   const auto store = store::open({folder}, store::Missing::is_an_error);
   std::map<std::string, store::Bytes> out = store->records("");
@@ -40,7 +40,7 @@ inline std::map<std::string, store::Bytes> content_of(const std::string& folder)
   return out;
 }
 
-/// Reads and changes such a store, whatever was damaged in it. Throws std::runtime_error when a change harms what it
+/// Reads and changes such a store, possibly a damaged one. Throws std::runtime_error if a change harms data that it
 /// does not touch.
 inline void use_some_store(const std::string& folder) {
   std::map<std::string, store::Bytes> before;

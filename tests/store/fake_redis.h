@@ -24,10 +24,10 @@
 
 namespace winnow::test {
 
-/// Listens on a free port of this machine; each connection is served by a thread of its own.
+/// Listens on a free port of this machine and serves each connection in a separate thread.
 class LoopbackServer {
  public:
-  /// `serve` is given a connected socket, which is closed when it returns.
+  /// `serve` gets a connected socket, which is closed when it returns.
   explicit LoopbackServer(std::function<void(int fd)> serve)
       : serve_(std::move(serve)), listener_(socket(AF_INET, SOCK_STREAM, 0)) {
     sockaddr_in address{};
@@ -57,7 +57,7 @@ class LoopbackServer {
   void accept_all() {
     for (int fd = accept(listener_, nullptr, nullptr); fd >= 0; fd = accept(listener_, nullptr, nullptr)) {
       const int on = 1;
-      setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));  // several small answers in a row
+      setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));  // for several small answers in a row
       open_.push_back(fd);
       serving_.emplace_back([this, fd] {
         serve_(fd);
@@ -76,7 +76,7 @@ class LoopbackServer {
 
 using Words = std::vector<std::string>;
 
-/// Reads commands and sends what `answer` makes of each, until the other side disconnects.
+/// Reads commands and sends the result of `answer` for each, until the other side disconnects.
 inline void answer_commands(int fd, const std::function<std::string(const Words&)>& answer) {
   const std::unique_ptr<redisReader, void (*)(redisReader*)> reader(redisReaderCreate(), redisReaderFree);
   std::vector<char> bytes(1U << 16U);
@@ -100,10 +100,10 @@ inline std::string list_reply(const std::vector<std::string>& replies) {
   return fmt::format("*{}\r\n{}", replies.size(), fmt::join(replies, ""));
 }
 
-/// As much of Redis as winnow asks of it, in memory, and whatever a test wants its answers to be instead.
+/// The part of Redis that winnow uses, in memory. Tests can change its answers.
 class FakeRedis {
  public:
-  /// Makes something else of the answer to a command.
+  /// Replaces the answer to a command.
   using Tamper = std::function<std::string(const Words& command, const std::string& answer)>;
 
   FakeRedis()

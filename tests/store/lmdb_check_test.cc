@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What LMDB has written is accepted, and what was damaged is refused before LMDB reads it.
+// Files written by LMDB are accepted; damaged ones are refused before LMDB reads them.
 #include "store/lmdb_check.h"
 
 #include <gtest/gtest.h>
@@ -19,8 +19,8 @@
 namespace winnow::store {
 namespace {
 
-/// Steps of all kinds: few and many entries, in their leaves and outside, are added, erased and resized, while
-/// readers hold what was there before.
+/// Random steps: few and many entries, in leaves and on overflow pages, are added, erased and resized, while readers
+/// hold earlier states.
 class RandomSteps {
  public:
   RandomSteps(std::string folder, unsigned seed) : folder_(std::move(folder)), random_(seed) {}
@@ -75,7 +75,7 @@ TEST(LmdbCheckTest, accepts_whatever_lmdb_writes) {
   }
 }
 
-/// Changes keys in the pages of a store of two records and two values; what the check then says of it.
+/// Changes keys in the pages of a store of two records and two values, and returns the check's error.
 std::string refusal_with(const std::string& key, const std::string& changed) {
   const test::TempFolder folder(test::memory_folder());
   open({folder / "store"}, Missing::is_created)->change([](Change& change) {

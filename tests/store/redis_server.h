@@ -22,12 +22,12 @@
 
 namespace winnow::test {
 
-/// A Redis server of one's own, on a free port of this machine, that ends with the object.
+/// A separate Redis server on a free port of this machine; the destructor ends it.
 class RedisServer {
  public:
   static bool is_installed() { return std::system("command -v redis-server >/dev/null 2>&1") == 0; }
 
-  /// `host`: a number of this machine. `port_option`: what the port is given as.
+  /// `host`: an address of this machine. `port_option`: the option that sets the port.
   explicit RedisServer(const std::vector<std::string>& options = {}, const std::string& host = "127.0.0.1",
                        const std::string& port_option = "--port")
       : host_(host), port_(free_port()) {
@@ -55,7 +55,7 @@ class RedisServer {
     waitpid(process_, nullptr, 0);
     process_ = 0;
   }
-  /// `who`: USER:PASSWORD@.
+  /// `who`: "USER:PASSWORD@", or empty.
   std::string url(const std::string& scheme = "redis://", const std::string& who = "") const {
     return scheme + who + (host_.find(':') == std::string::npos ? host_ : "[" + host_ + "]") + ":" +
            std::to_string(port_);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Redis servers: real ones, and such as answer what they should not.
+// Redis servers: real ones, and ones with wrong answers.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -90,7 +90,7 @@ TEST(RedisTest, a_server_that_is_not_there_is_named_with_what_it_was_to_keep) {
   }
 }
 
-/// Adds a value and finds it again.
+/// Adds a value and reads it back.
 void use(const std::string& url) {
   add(*store::open({url}, Missing::is_created), "0000", pattern(100'000, 1));
   const auto lease = store::open({url}, Missing::is_created)->value("0000", std::span(&kWhole, 1));
@@ -140,7 +140,7 @@ TEST_F(ServerTest, has_an_address_of_ipv6) {
   use(server.url());
 }
 
-/// A server that speaks TLS alone, with a certificate for 127.0.0.1 from somebody whom nobody knows.
+/// A server that accepts only TLS, with a certificate for 127.0.0.1 by an unknown authority.
 class TlsTest : public ServerTest {
  protected:
   void SetUp() override {
@@ -208,7 +208,7 @@ TEST(FakeRedisTest, does_what_a_store_needs) {
   EXPECT_FALSE(store->value("0000", {}));
 }
 
-/// An answer to GETRANGE with another number of bytes.
+/// The answer to GETRANGE has a wrong number of bytes.
 TEST(FakeRedisTest, parts_of_other_lengths_are_refused) {
   test::FakeRedis server;
   const auto store = store::open({server.url()}, Missing::is_created);
@@ -224,7 +224,7 @@ TEST(FakeRedisTest, parts_of_other_lengths_are_refused) {
       EXPECT_NE(says.find("a value of 1000 bytes that have other lengths than asked"), std::string::npos) << says;
     }
   }
-  // What was removed between the two questions is gone.
+  // A value that is removed between the two commands is missing.
   server.tamper([](const test::Words& words, const std::string& answer) {
     if (words.front() == "GETRANGE") return test::text_reply("");
     static bool again = false;
@@ -234,7 +234,7 @@ TEST(FakeRedisTest, parts_of_other_lengths_are_refused) {
   EXPECT_FALSE(store->value("0000", ranges));
 }
 
-/// Whatever is answered to one command, a store works or says in one sentence what is wrong.
+/// With any answer to one command, a store works or reports an error in one sentence.
 TEST(FakeRedisTest, any_answer_to_any_command_is_borne) {
   const std::vector<std::string> answers{"+OK\r\n",
                                          ":1\r\n",

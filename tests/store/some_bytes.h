@@ -16,7 +16,7 @@ inline std::string text_of(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-/// Bytes that differ from place to place.
+/// Bytes that vary along the array and with the seed.
 inline store::Bytes pattern(std::size_t size, int seed) {
   store::Bytes out(size);
   for (std::size_t i = 0; i < size; ++i)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prints how a library without stores refuses the places that it is given.
+// Prints the errors of a library without stores for the given places.
 #include <winnow/documents.h>
 #include <winnow/error.h>
 
