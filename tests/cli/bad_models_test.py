@@ -118,7 +118,8 @@ def test_too_little_memory(model):
         result = run(asking(model, "--threads", "2", "-q"), preexec_fn=limited(megabytes))
         if result.returncode == 0:
             break
-        assert result.returncode == 1 and len(lines_of(result.stderr)) == 1, (megabytes, result)  # stdout may have the beginning of an answer
+        # Stdout may have the beginning of an answer.
+        assert result.returncode == 1 and len(lines_of(result.stderr)) == 1, (megabytes, result)
     check_refusal(run(asking(model, "--threads", "200"), preexec_fn=limited(megabytes + 100)), 1, "200 threads")
 
 

@@ -22,7 +22,8 @@ class Screen:
         command = f"echo before; exec {WINNOW} chat {' '.join(arguments)} 2>{self.errors}"
         environment = {**os.environ, "XDG_STATE_HOME": f"{folder}/state", "LC_ALL": "C.UTF-8"}
         subprocess.run(["tmux", "-f", "/dev/null", "-S", self.socket, "new-session", "-d", "-x", str(columns), "-y", "40", "-c", str(folder), command], env=environment, check=True)
-        self.until(lambda rows: rows == [">"])  # tmux moves rows that are cleared from the top into its history; `before` keeps the prompt off the top
+        # Tmux moves rows that are cleared from the top into its history; `before` keeps the prompt off the top.
+        self.until(lambda rows: rows == [">"])
 
     def __enter__(self):
         return self
@@ -47,7 +48,8 @@ class Screen:
         rows = [row.rstrip() for row in self.tmux("capture-pane", "-p").split("\n")]
         while rows and not rows[-1]:
             rows.pop()
-        return rows[1:] if rows[:1] == ["before"] else rows  # after some resizes tmux has moved that row into its history
+        # After some resizes tmux has moved that row into its history.
+        return rows[1:] if rows[:1] == ["before"] else rows
 
     def until(self, holds):
         end = time.monotonic() + PATIENCE

@@ -270,7 +270,8 @@ def test_the_history_is_a_comfort(model, tmp_path):
     folder = tmp_path
     with open(f"{folder}/file", "w"):
         pass
-    terminal = Terminal([WINNOW, "chat", "-m", model, "-n", "3"], {"XDG_STATE_HOME": f"{folder}/file"})  # a file cannot contain the history
+    # A file cannot contain the history.
+    terminal = Terminal([WINNOW, "chat", "-m", model, "-n", "3"], {"XDG_STATE_HOME": f"{folder}/file"})
     terminal.prompted()
     terminal.type("hello\n")
     assert "winnow:" not in terminal.prompted()

@@ -344,7 +344,8 @@ def test_attention(work, more_data):
         if task == "attention/blocks":
             assert "can stand out from 833 tokens on" in r["skipped"], r
             continue
-        assert 0 <= r["score"] <= 1 and r["series"] and 100 <= r["prompt_tokens"] < 110, r  # the text and the question each begin with a space
+        # The text and the question each begin with a space.
+        assert 0 <= r["score"] <= 1 and r["series"] and 100 <= r["prompt_tokens"] < 110, r
         if task == "attention/kept" and protocol == "question-aware":
             heads = [positions for name, positions in r["series"].items() if name.startswith("kept ")]
             assert len(heads) == 4 and all(len(positions) == int(budget or r["prompt_tokens"]) for positions in heads), r

@@ -27,7 +27,8 @@ def run(*arguments, code=0):
 
 
 RECIPES = [line.split()[0] for line in run().stdout.splitlines()]
-OF_LENGTHS = {"ada-kv/figure-8": "1000", "ems/figure-6": "5400"}  # recipes whose cells need certain lengths, and a length that fills some of them
+# Recipes whose cells need certain lengths, and a length that fills some of them.
+OF_LENGTHS = {"ada-kv/figure-8": "1000", "ems/figure-6": "5400"}
 
 
 def write_jsonl(path, lines):

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks the documents, so that they stay in step with the program. Each fenced block and each document's links are a case.
+"""Checks that the documents agree with the program. Each fenced block and each document's links are a case.
 
     ```sh run     bash runs the block in an empty folder with model.gguf, long.txt, prompts.jsonl and examples/
     ```sh run:P   the same, but only if the program P is installed; several are separated by commas
-    ```sh         `winnow run` lines run with --dry-run, other `winnow` lines run unchanged; `make` lines must name a target
+    ```sh         `winnow run` lines run with --dry-run, other `winnow` lines unchanged; `make` lines must name a target
     ```… FILE     FILE must have the block's lines in this order; white space may differ
 
 Other blocks are not checked. Links to files of the repository and to headings in them must have a target. ctest sets
@@ -91,7 +91,8 @@ def test_lines_are_understood(run, mark, block):
 def test_an_excerpt_stands_in_its_file(mark, block):
     lines = (" ".join(line.split()) for line in (SOURCE / mark).read_text().splitlines())
     for wanted in filter(None, (" ".join(line.split()) for line in block.splitlines())):
-        assert wanted in lines, f"{mark} has no line `{wanted}` at that place"  # continues after the previous line's place
+        # Continues after the previous line's place.
+        assert wanted in lines, f"{mark} has no line `{wanted}` at that place"
 
 
 def anchors(document):

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Includes of the folders of src/, compared with what their CMakeLists.txt allow.
 
-A folder may include its own headers, those of the DEPS of its winnow_module() and of their DEPS in turn, and those of its
-own PRIVATE_DEPS. Headers of include/winnow, which are installed, include only each other and the standard library.
+A folder may include its own headers, those of the DEPS of its winnow_module() and of their DEPS in turn, and those of
+its own PRIVATE_DEPS. Headers of include/winnow, which are installed, include only each other and the standard library.
 """
 
 import re

@@ -3,11 +3,11 @@
 
 kept_as_kvpress.py WINNOW SOURCE
 
-The files beside this one are kvpress's kept sets, written by tools/oracle/run.sh --golden from the model's weights as f32.
-With such weights winnow's sets are the same but for one entry in 23,814. This test uses the quantised model: its products
-quantise the activations too, which moves entries near the cut. Measured this way, 98.4 to 99.5 % of a method's entries are
-the same, and 96.2 % in the worst head. A wrong pooling, kernel, group rule, normalisation, floor or rotation gives 97.0 %
-or less.
+The files beside this one are kvpress's kept sets, written by tools/oracle/run.sh --golden from the model's weights as
+f32. With such weights winnow's sets are the same but for one entry in 23,814. This test uses the quantised model: its
+products quantise the activations too, which moves entries near the cut. Measured this way, 98.4 to 99.5 % of a method's
+entries are the same, and 96.2 % in the worst head. A wrong pooling, kernel, group rule, normalisation, floor or
+rotation gives 97.0 % or less.
 """
 
 import json

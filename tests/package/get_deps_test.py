@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tools/get-deps.sh on older and newer systems: its requests to apt, and ggml's compiler. Small programs stand in for the
-system."""
+"""tools/get-deps.sh on older and newer systems: its requests to apt, and ggml's compiler. Small programs stand in for
+the system."""
 
 import os
 import pathlib

@@ -232,7 +232,8 @@ def test_nothing_is_lost_when_a_server_goes(model, known, how):
                 servers[which].process.wait(timeout=PATIENCE)
                 load.goes_on()
                 servers[which] = stack.enter_context(Server(model, *options, port=ports[which]))
-                wait_for(lambda: load.wrong or " status=" in servers[which].said())  # HAProxy sends it requests again after the restart
+                # HAProxy sends it requests again after the restart.
+                wait_for(lambda: load.wrong or " status=" in servers[which].said())
         assert how == signal.SIGKILL or not front.errors, "a server that drains is missed by nobody"
         print("turns:", [len(c.said) // 2 for c in conversations], "errors seen:", [c.troubles for c in conversations])
         for server in servers:

@@ -4,8 +4,8 @@
 WINNOW=PROGRAM hostile.py MODEL.gguf [MINUTES [TURNS [SEED]]]
 
 The good clients run alone and beside CLIENTS hostile ones in turn (hostile_requests.py, greedy_requests.py, and
-connections that stay idle, in a process of low priority). Each answer and its log probabilities must equal, bit for bit,
-those that the request gets alone. Prints a table of the times between tokens and of the server's memory, and fails
+connections that stay idle, in a process of low priority). Each answer and its log probabilities must equal, bit for
+bit, those that the request gets alone. Prints a table of the times between tokens and of the server's memory, and fails
 unless the 95th percentile beside the hostile clients is at most twice that without them. Nothing else should run
 meanwhile. MINUTES is the total time with hostile clients (10); the time without them is half as long.
 """

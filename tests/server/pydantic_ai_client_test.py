@@ -37,7 +37,8 @@ def anthropic(server):
 MODELS = {
     "chat": lambda server: OpenAIChatModel("tiny", provider=openai(server)),
     "responses": lambda server: OpenAIResponsesModel("tiny", provider=openai(server)),
-    "messages": lambda server: AnthropicModel("claude-sonnet-4-5", provider=anthropic(server)),  # it knows the model's features by this name
+    # It knows the model's features by this name.
+    "messages": lambda server: AnthropicModel("claude-sonnet-4-5", provider=anthropic(server)),
 }
 pytestmark = pytest.mark.parametrize("api", MODELS)
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Lists of tools as agents send them, answered by every API with several templates.
 
-TEMPLATES names the folder of llama.cpp's templates. WINNOW_TEST_MODEL, if set, is the path of a model whose own template
-has no tools.
+TEMPLATES names the folder of llama.cpp's templates. WINNOW_TEST_MODEL, if set, is the path of a model whose own
+template has no tools.
 """
 
 import json
