@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """`winnow serve` beside llama.cpp's server on this machine, in turns.
 
-load.py throughput|latency|prefix|memory --model MODEL.gguf --winnow PROGRAM [--llama-server PROGRAM] [--threads 2] [--repetitions 3]
+load.py throughput|latency|prefix|memory|turns --model MODEL.gguf --winnow PROGRAM [--llama-server PROGRAM] [--threads 2] [--repetitions 3]
 
 throughput  CLIENTS requests at once, prompts of 2,000 to 4,000 tokens, 128 new ones: requests per minute
 latency     the time between tokens of 4 streams while a prompt of 8,192 tokens is read, and winnow's longest quantum: its bound is
             --max-itl and one quantum
 prefix      the time to the first token over a text of 8,000 tokens that the server has kept, and without
+turns       a conversation of TURNS turns that begins with RULES tokens and gets 250 tokens a turn: the share of all prompt tokens that
+            is read, the time to the first token by turn and from a cold start, and whether both answers are the same
 memory      64 requests of 4,000 tokens in the memory of 8 full caches: what each holds, and the peak of the process
 
 Every prompt is another one from its first token on, also from one repetition to the next. Each turn starts its server.
@@ -21,6 +23,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import memory
+import turns
 from peers import Texts, llama, winnow
 
 ADA = {"kv": "ada-snapkv", "budget": 512}
@@ -131,7 +134,7 @@ def prefix(arguments, texts):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["throughput", "latency", "prefix", "memory"])
+    parser.add_argument("what", choices=["throughput", "latency", "prefix", "memory", "turns"])
     parser.add_argument("--model", required=True)
     parser.add_argument("--winnow", default="winnow")
     parser.add_argument("--llama-server", help="bench/server/llama_server.sh prints its path")
@@ -142,6 +145,9 @@ def main():
     parser.add_argument("--clients", type=int, default=16)
     parser.add_argument("--max-itl", type=int, nargs="+", default=[50])
     parser.add_argument("--only", default="", help="servers that have this in their names")
+    parser.add_argument("--turns", type=int, default=12)
+    parser.add_argument("--rules", type=int, default=2300)
+    parser.add_argument("--methods", nargs="*", default=["default"], help="of turns: METHOD or METHOD@BUDGET; default: no options")
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
     if not arguments.llama_server:
@@ -150,6 +156,8 @@ def main():
         texts = Texts(server, random.Random(arguments.seed))
     if arguments.what == "memory":
         memory.measure(arguments, texts)
+    elif arguments.what == "turns":
+        turns.measure(arguments, texts)
     else:
         {"throughput": throughput, "latency": latency, "prefix": prefix}[arguments.what](arguments, texts)
 

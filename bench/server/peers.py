@@ -68,8 +68,8 @@ class Server:
     def fields(self, more):
         return {"temperature": 0, "ignore_eos": True, **self.extra, **more}
 
-    def stream(self, path="/v1/completions", **fields):
-        """The times at which an answer's pieces of text come. The request ends when the iterator is closed."""
+    def events(self, path="/v1/completions", **fields):
+        """The events of a streamed answer with the times at which they come. The request ends when the iterator is closed."""
         with contextlib.closing(self.connect("POST", path, {**self.fields(fields), "stream": True})) as connection:
             reply = connection.getresponse()
             assert reply.status == 200, reply.read()
@@ -79,8 +79,13 @@ class Server:
                     continue
                 event = json.loads(line[6:])
                 assert "error" not in event, event
-                if any(choice.get("text") or choice.get("delta", {}).get("content") for choice in event["choices"]):
-                    yield time.perf_counter()
+                yield time.perf_counter(), event
+
+    def stream(self, path="/v1/completions", **fields):
+        """The times at which an answer's deltas with text come."""
+        for now, event in self.events(path, **fields):
+            if any(choice.get("text") or choice.get("delta", {}).get("content") for choice in event["choices"]):
+                yield now
 
     def processor_seconds(self):
         """What all its threads have used so far, which depends less than time on what else the machine does."""
@@ -105,13 +110,14 @@ def winnow(arguments, name, *options, **keeping):
     return Server(f"winnow {name}", command, {"winnow": keeping} if keeping else {})
 
 
-def llama(arguments, slots, *options):
-    """llama.cpp with a slot for each client. No slot looks for a prompt like an earlier one: all prompts are different."""
+def llama(arguments, slots, *options, cached=False):
+    """llama.cpp with a slot for each client. Unless `cached`, no slot looks for a prompt like an earlier one."""
     context = ["--override-kv", f"llama.context_length=int:{CONTEXT}", "-np", str(slots), "-c", str(slots * CONTEXT)]
-    caches = ["--no-cache-prompt", "--cache-ram", "0", "--ctx-checkpoints", "0", "-sps", "0", "--no-context-shift"]
+    no_caches = ["--no-cache-prompt", "--cache-ram", "0", "--ctx-checkpoints", "0", "-sps", "0"]
     threads = ["-t", str(arguments.threads), "-tb", str(arguments.threads)]
-    command = [arguments.llama_server, "-m", arguments.model, "--no-ui", *threads, *context, *caches, *options]
-    return Server(" ".join(["llama-server", *options]), command, {"cache_prompt": False})
+    command = [arguments.llama_server, "-m", arguments.model, "--no-ui", *threads, *context, "--no-context-shift"]
+    command += [*([] if cached else no_caches), *options]
+    return Server(" ".join(["llama-server", *options]), command, {"cache_prompt": cached})
 
 
 class Texts:

@@ -34,11 +34,14 @@ KnownText::KnownText(Session::Impl& session, TextStore& store, std::string owner
 
 KnownText::~KnownText() { store_.release(reserved_); }
 
-void KnownText::put(int layer, cache::LayerScratch& to) const {
-  std::vector<std::int32_t> positions(as_size(tokens()));
-  std::iota(positions.begin(), positions.end(), 0);
+void KnownText::put(int layer, RowRange rows, cache::LayerScratch& to) const {
+  const int first = rows.first / TextBlock::kTokens;
+  const int end = (rows.first + rows.count + TextBlock::kTokens - 1) / TextBlock::kTokens;
+  std::vector<std::int32_t> positions(as_size((end - first) * TextBlock::kTokens));
+  std::iota(positions.begin(), positions.end(), first * TextBlock::kTokens);
+  to.truncate(first * TextBlock::kTokens);
   to.extend(positions);
-  for (int i = 0; i < known_; ++i) chain_[as_size(i)]->put(layer, i * TextBlock::kTokens, to);
+  for (int i = first; i < end; ++i) chain_[as_size(i)]->put(layer, i * TextBlock::kTokens, to);
 }
 
 void KnownText::copy(int layer, const cache::LayerScratch& from) {

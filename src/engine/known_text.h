@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cache/scratch.h"
+#include "engine/hidden_states.h"
 #include "engine/session_impl.h"
 #include "engine/text_store.h"
 
@@ -25,8 +26,8 @@ class KnownText {
 
   /// Tokens whose keys and values are known.
   int tokens() const { return known_ * TextBlock::kTokens; }
-  /// Puts the known rows of a layer into a scratch that has begun the layer and is empty.
-  void put(int layer, cache::LayerScratch& to) const;
+  /// Puts rows of these, rounded to whole blocks, into a scratch in place of its rows from the first of them on.
+  void put(int layer, RowRange rows, cache::LayerScratch& to) const;
   /// Copies a layer's rows into the new blocks. REQUIRES: a scratch with the rows of the text.
   void copy(int layer, const cache::LayerScratch& from);
   /// Stores the new blocks, when all layers have been copied.

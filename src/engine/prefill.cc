@@ -45,8 +45,9 @@ std::size_t Prefill::scratch_bytes(const model::Hparams& hparams, const PrefillP
   std::size_t out = bytes(kv_heads_of(hparams), plan.capacity());
   for (int layer = 0; layer < hparams.n_kv_layer; ++layer) {
     const auto heads = kv_heads_of(hparams.layer(layer));
-    if (is_shared(hparams, layer))
-      out += bytes({&heads, 1}, plan.capacity() + plan.rows() - (plan.text() - plan.known()));
+    if (!is_shared(hparams, layer)) continue;
+    const int intact = plan.overwrites_text() ? 0 : plan.text() - plan.known();
+    out += bytes({&heads, 1}, plan.capacity() + plan.rows() - intact);
   }
   return out;
 }
@@ -102,8 +103,8 @@ void Prefill::begin_layer() {
       shared_.try_emplace(layer_, session_.account, scratch_.type(), spec.n_head_kv, spec.head_dim,
                           scratch_.capacity());
     scratch_of(layer_).begin_layer(kv_heads_of(spec));
-    if (known_ != nullptr) known_->put(layer_, scratch_of(layer_));
   }
+  intact_ = kv_layer() == layer_ || plan_.overwrites_text() ? 0 : plan_.text();
   if (past_rows_) past_->read(layer_, *past_rows_);
   for (auto& branch : branches_) branch.begin_layer(layer_);
   if (observer_ != nullptr) observer_->begin_layer(observed_layer(hparams(), layer_, branches_.front().tokens(), 0));
@@ -120,18 +121,26 @@ void Prefill::put_rows(const Chunk& chunk, std::size_t number) {
 }
 
 void Prefill::copy_rows(const Chunk& chunk, std::size_t number) {
-  if (!chunk.branch || kv_layer() != layer_ || !is_shared(hparams(), layer_)) return;
+  if (kv_layer() != layer_ || !is_shared(hparams(), layer_)) return;
+  if (!chunk.branch && !plan_.overwrites_text()) return;
   const auto& scratch = scratch_of(layer_);
   Buffer rows(session_.account, scratch.bytes_of_rows(chunk.rows.count), "keys and values of a question");
   scratch.copy_rows(chunk.position, chunk.rows.count, rows.data());
   aside_.insert_or_assign({layer_, number}, std::move(rows));
 }
 
+void Prefill::begin_rows(const Chunk& chunk) {
+  auto& scratch = scratch_of(kv_layer());
+  if (intact_ < chunk.after && known_ != nullptr) known_->put(kv_layer(), {intact_, chunk.after - intact_}, scratch);
+  scratch.truncate(chunk.position);
+  intact_ = chunk.after + (chunk.replay ? 0 : chunk.rows.count);
+}
+
 void Prefill::run(const Chunk& chunk) {
   std::vector<std::int32_t> positions(chunk.rows.count);
   std::iota(positions.begin(), positions.end(), plan_.past().tokens + chunk.position);
   auto& scratch = scratch_of(kv_layer());
-  scratch.truncate(chunk.position);
+  begin_rows(chunk);
   scratch.extend(positions);
   const auto number = as_size(&chunk - plan_.chunks().data());
   put_rows(chunk, number);

@@ -74,6 +74,8 @@ class Prefill {
   void begin_layer();
   bool end_layer();
   void run(const Chunk& chunk);
+  /// Cuts the scratch back to the rows that precede a chunk, or adds known ones.
+  void begin_rows(const Chunk& chunk);
   ChunkObservers observers_of(const Chunk& chunk) const;
   PromptAttention attention_of(const Chunk& chunk);
   /// Keys and values of `kv_layer`.
@@ -99,6 +101,7 @@ class Prefill {
   HiddenStates hidden_;                                  ///< rows of the text, then of each question with its passages
   int layer_ = 0;                                        ///< the current layer
   std::size_t next_ = 0;                                 ///< next chunk of the current layer
+  int intact_ = 0;  ///< leading rows of the current layer's scratch that are the prompt's
   int rows_done_ = 0;
 };
 

@@ -97,36 +97,75 @@ int PrefillPlan::first_seen(const model::Hparams& hparams) const {
 
 void PrefillPlan::lay_out(const Session::Impl& session) {
   const int most = session.options.chunk;
-  add_chunks(text_ - known_, most, {.position = known_});
+  std::vector<int> questions;                ///< [branch] first row
+  std::vector<std::vector<Chunk>> passages;  ///< [branch] those after the text
+  std::vector<Chunk> early;                  ///< those within the text
+  rows_ = text_ - known_;
+  for (std::size_t i = 0; i < branches_.size(); ++i) {
+    questions.push_back(rows_);
+    rows_ += branches_[i].prompt.size.tokens - text_;
+    branches_[i].last_row = rows_ - 1;
+    auto all = passages_of(i, rows_, session);
+    for (const auto& passage : all) rows_ += passage.rows.count;
+    const auto late = std::ranges::find_if(all, [&](const Chunk& passage) { return passage.position >= text_; });
+    early.insert(early.end(), all.begin(), late);
+    passages.emplace_back(late, all.end());
+  }
+  std::ranges::stable_sort(early, {}, &Chunk::position);
+  add_prompt({.rows = {0, text_ - known_}, .position = known_}, early, most);
   for (std::size_t i = 0; i < branches_.size(); ++i) {
     const int question = branches_[i].prompt.size.tokens - text_;
-    add_chunks(question, most, {.position = text_, .branch = i});
-    branches_[i].last_row = (question > 0 ? rows_ : text_ - known_) - 1;
-    add_passages(i, session);
+    if (question == 0) branches_[i].last_row = text_ - known_ - 1;
+    add_prompt({.rows = {questions[i], question}, .position = text_, .branch = i}, passages[i], most);
     branches_[i].end = chunks_.size();
   }
 }
 
-void PrefillPlan::add_chunks(int rows, int most, const Chunk& kind) {
-  for (const auto& part : chunks_of(rows, most)) {
-    auto& chunk = chunks_.emplace_back(kind);
-    chunk.rows = {rows_ + part.first, part.count};
-    chunk.position += part.first;
+void PrefillPlan::add_prompt(Chunk rows, std::span<const Chunk> passages, int most) {
+  for (const auto& passage : passages) {
+    auto before = rows;
+    before.rows.count = std::clamp(passage.position - rows.position, 0, rows.rows.count);
+    add_chunks(before, most);
+    rows.rows = {rows.rows.first + before.rows.count, rows.rows.count - before.rows.count};
+    rows.position += before.rows.count;
+    add_chunks(passage, most);
   }
-  rows_ += rows;
-  capacity_ = std::max(capacity_, kind.position + rows);
+  add_chunks(rows, most);
 }
 
-void PrefillPlan::add_passages(std::size_t branch, const Session::Impl& session) {
+void PrefillPlan::add_chunks(const Chunk& rows, int most) {
+  for (const auto& part : chunks_of(rows.rows.count, most)) {
+    auto& chunk = chunks_.emplace_back(rows);
+    chunk.rows = {rows.rows.first + part.first, part.count};
+    chunk.position += part.first;
+    chunk.after = rows.replay ? rows.position : chunk.position;
+    capacity_ = std::max(capacity_, chunk.position + part.count);
+  }
+}
+
+std::vector<PrefillPlan::Chunk> PrefillPlan::passages_of(std::size_t branch, int row,
+                                                         const Session::Impl& session) const {
   const int tokens = branches_[branch].prompt.size.tokens;
   const auto& replays = branches_[branch].replays;
+  std::vector<Chunk> out;
   for (std::size_t i = 0; i < replays.size(); ++i) {
     for (const auto& passage : replays[i]->replay()->passages) {
+      const int rows = rows_of(passage, replays[i]->draft(), session.model->impl().vocab);
       const attention::KeyRange recorded{passage.recorded.begin, std::min(passage.recorded.end, tokens)};
-      add_chunks(rows_of(passage, replays[i]->draft(), session.model->impl().vocab), session.options.chunk,
-                 {.position = tokens, .branch = branch, .replay = i, .recorded = recorded});
+      out.push_back({.rows = {row, rows},
+                     .position = passage.after.value_or(tokens),
+                     .branch = branch,
+                     .replay = i,
+                     .recorded = recorded});
+      row += rows;
     }
   }
+  std::ranges::stable_sort(out, {}, &Chunk::position);
+  return out;
+}
+
+bool PrefillPlan::overwrites_text() const {
+  return std::ranges::any_of(chunks_, [this](const Chunk& chunk) { return chunk.replay && chunk.position < text_; });
 }
 
 namespace {

@@ -54,6 +54,7 @@ class PrefillPlan {
   struct Chunk {
     RowRange rows = {};                      ///< in the hidden states
     int position = 0;                        ///< of the first row in the prompt, and its row in the scratch
+    int after = 0;                           ///< tokens of the prompt that are in the scratch before it
     std::optional<std::size_t> branch = {};  ///< prompt that the rows belong to; nullopt: the common text
     std::optional<std::size_t> replay = {};  ///< index in Branch::replays; nullopt: not a replay
     attention::KeyRange recorded = {};       ///< keys for which the replay's observer records attention
@@ -81,6 +82,8 @@ class PrefillPlan {
   std::span<const Chunk> chunks() const { return chunks_; }
   /// Number of rows: the text, then each question with its passages.
   int rows() const { return rows_; }
+  /// True if passages overwrite rows of the text in the scratch: later layers that read them, too, need a copy.
+  bool overwrites_text() const;
   /// Rows of the prompts alone, without passages.
   int prompt_rows() const;
   ElementType scratch_type() const { return scratch_type_; }
@@ -92,9 +95,13 @@ class PrefillPlan {
 
  private:
   void lay_out(const Session::Impl& session);
-  /// Adds `rows` rows in chunks like `kind`, which has the position of the first one.
-  void add_chunks(int rows, int most, const Chunk& kind);
-  void add_passages(std::size_t branch, const Session::Impl& session);
+  /// Cuts rows that are described like a chunk into chunks of at most `most` rows.
+  void add_chunks(const Chunk& rows, int most);
+  /// The same for rows of a prompt. Each of the `passages`, which are in the order of their positions, passes as soon
+  /// as the prompt has reached its position.
+  void add_prompt(Chunk rows, std::span<const Chunk> passages, int most);
+  /// A branch's passages, each as one chunk, in the order of their positions. Their rows begin at `row`.
+  std::vector<Chunk> passages_of(std::size_t branch, int row, const Session::Impl& session) const;
   /// Bytes for observing a layer.
   struct LayerBytes {
     std::size_t reading = 0;  ///< observers of all prompts

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <utility>
@@ -17,7 +18,10 @@ namespace winnow::policy {
 
 namespace {
 
-Replay repeated(int tokens, int chunk) {
+/// When a chunk is repeated.
+enum class After : std::uint8_t { text, chunk };
+
+Replay repeated(int tokens, int chunk, After after) {
   constexpr int kCue = 8;
   Replay out;
   for (int first = 0; first < tokens; first += chunk) {
@@ -30,6 +34,7 @@ Replay repeated(int tokens, int chunk) {
                             .first = first,
                             .count = count,
                             .recorded = {first, first + count}});
+    if (after == After::chunk) out.passages.back().after = first + count;
   }
   return out;
 }
@@ -60,25 +65,34 @@ ScorePart joined(const ScorePart& score, const std::optional<Pieces>& pieces,
 
 }  // namespace
 
-Option repetition_option() { return {"chunk", Option::Integer{2048, 1, 65536}, "tokens that are repeated together"}; }
+std::vector<Option> repetition_options() {
+  return {
+      {"chunk", Option::Integer{2048, 1, 65536}, "tokens that are repeated together"},
+      {"after", Option::Choice{"text", {"text", "chunk"}},
+       "repeat chunks after the whole text, or each as soon as it is read: then later text does not change scores"}};
+}
 
 std::string repetition_text(const Options& options) {
-  return fmt::format("the text, in chunks of {} tokens that it is asked to repeat", options.integer("chunk"));
+  return fmt::format("the text, in chunks of {} tokens that it is asked to repeat{}", options.integer("chunk"),
+                     options.text("after") == "chunk" ? ", each as soon as it is read" : "");
 }
 
 std::function<Replay(const LayerPrompt&, int budget)> repetition(const Options& options, attention::RowScale scale) {
-  return [chunk = options.integer("chunk"), scale](const LayerPrompt& prompt, int) {
-    Replay out = repeated(prompt.tokens, chunk);
+  const auto after = options.text("after") == "chunk" ? After::chunk : After::text;
+  return [chunk = options.integer("chunk"), after, scale](const LayerPrompt& prompt, int) {
+    Replay out = repeated(prompt.tokens, chunk, after);
     out.scale = scale;
     return out;
   };
 }
 
 std::vector<Option> joined_repetition_options() {
-  return {
+  auto out = repetition_options();
+  out.insert(
+      out.begin(),
       {"even", Option::Number{0.28, 0.001, 1000},
-       "share of the prompt from which on the repetition counts as much as other scores; below, it falls as the cube"},
-      repetition_option()};
+       "share of the prompt from which on the repetition counts as much as other scores; below, it falls as the cube"});
+  return out;
 }
 
 void join_repetition(Method& method, const Options& options) {

@@ -12,19 +12,22 @@
 /// with Context Reconstruction", section 3).
 namespace winnow::policy {
 
-/// Option `chunk`: number of tokens that are repeated together.
-Option repetition_option();
+/// Options of a repetition:
+///   chunk  number of tokens that are repeated together
+///   after  text: all chunks are repeated after the whole text, as in the paper; chunk: each as soon as it is read, so
+///          that its scores depend on the text up to its end only
+std::vector<Option> repetition_options();
 
 /// Replays the prompt chunk by chunk. Each chunk is the reply to a request to repeat it; requests after the first name
 /// the chunk by the tokens before it. The result is the largest attention that a token gets from the request for its
-/// chunk and from the reply. `options` has repetition_option().
+/// chunk and from the reply. `options` has repetition_options().
 std::function<Replay(const LayerPrompt&, int budget)> repetition(const Options& options, attention::RowScale scale);
 /// Text of `winnow methods` for it.
 std::string repetition_text(const Options& options);
 
 /// Options of kvzip(X), which is winnow's own:
 ///   even   budget, as a share of the prompt, from which on the repetition counts as much as X's scores
-///   chunk  tokens that are repeated together
+///   and repetition_options()
 std::vector<Option> joined_repetition_options();
 
 /// Makes a method rank entries by the larger of its scores and the attention from a repetition of the prompt. That

@@ -174,7 +174,7 @@ TEST_F(SharedKeys, are_held_once) {
 TEST_F(SharedKeys, questions_keep_what_their_prompts_keep) {
   const auto text = tokens(70);
   const std::vector<std::vector<Token>> questions = {tokens(20, 5), tokens(33, 6), {}};
-  for (const char* spec : {"full", "snapkv:window=8", "kvzip", "knorm"}) {
+  for (const char* spec : {"full", "snapkv:window=8", "kvzip", "kvzip:after=chunk,chunk=32", "knorm"}) {
     const auto options = with_budget(spec, 64);
     const auto together = session_->prefill(text, questions, std::span(&options, 1));
     for (std::size_t i = 0; i < questions.size(); ++i) {

@@ -83,8 +83,16 @@ class KnownTexts : public testing::Test {
 };
 
 std::vector<std::string> every_spec() {
-  std::vector<std::string> out = {"lookahead(snapkv)", "kvzip:rank=model", "kvzip(snapkv)", "ada(snapkv)",
-                                  "refit(snapkv)",     "span(snapkv)",     "quest(snapkv)", "critical(snapkv)"};
+  std::vector<std::string> out = {"kvzip:after=chunk,chunk=100",
+                                  "kvzip(snapkv):after=chunk,chunk=64,even=0.01",
+                                  "lookahead(snapkv)",
+                                  "kvzip:rank=model",
+                                  "kvzip(snapkv)",
+                                  "ada(snapkv)",
+                                  "refit(snapkv)",
+                                  "span(snapkv)",
+                                  "quest(snapkv)",
+                                  "critical(snapkv)"};
   for (const auto& method : list_methods()) out.push_back(method.name);
   return out;
 }
@@ -181,11 +189,13 @@ TEST_P(KnownTextsOf, have_the_answers_of_reading_everything) {
   };
   const Fixture fixture(tiny_of(GetParam()));
   Session session(fixture.model_, {.threads = 2, .chunk = 64});
-  const auto keep = options_of("streaming-llm", "64");
   Scheduler scheduler(session, {.text_memory = kMemory});
-  for (const auto& text : fixture.turns()) {
-    const auto end = KnownTexts::run(scheduler, KnownTexts::request(keep, text));
-    EXPECT_EQ(answer_of(end), KnownTexts::anew(session, keep, text)) << text.size() << " tokens";
+  for (const char* spec : {"streaming-llm", "kvzip:after=chunk,chunk=128"}) {
+    const auto keep = options_of(spec, "64");
+    for (const auto& text : fixture.turns()) {
+      const auto end = KnownTexts::run(scheduler, KnownTexts::request(keep, text));
+      EXPECT_EQ(answer_of(end), KnownTexts::anew(session, keep, text)) << spec << ", " << text.size() << " tokens";
+    }
   }
 }
 

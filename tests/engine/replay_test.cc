@@ -57,6 +57,24 @@ class ReplayTest : public testing::Test {
     return out;
   }
 
+  /// The same, each chunk repeated as if the text ended with it.
+  Scores reference_at_once(const std::vector<Token>& text, int chunk) const {
+    const int n = static_cast<int>(text.size());
+    Scores out;
+    for (int end = std::min(n, chunk);; end = std::min(n, end + chunk)) {
+      const auto scores = reference({text.begin(), text.begin() + end}, chunk);
+      if (out.empty()) out = scores;
+      for (std::size_t layer = 0; layer < out.size(); ++layer) {
+        for (std::size_t head = 0; head < out[layer].size(); ++head) {
+          const auto known = static_cast<std::ptrdiff_t>(out[layer][head].size());
+          auto& to = out[layer][head];
+          to.insert(to.end(), scores[layer][head].begin() + known, scores[layer][head].end());
+        }
+      }
+      if (end == n) return out;
+    }
+  }
+
   /// Reads the text and then its last tokens again, in one sequence. Returns the largest attention from the repeated
   /// tokens.
   Scores reference_after(const std::vector<Token>& text, int again) const {
@@ -121,6 +139,23 @@ TEST_F(ReplayTest, kvzip_keeps_what_repeating_the_text_looks_at) {
           SCOPED_TRACE("chunk " + std::to_string(chunk) + " layer " + std::to_string(layer) + " head " +
                        std::to_string(head));
           expect_best(set, score[layer][head], 4);
+        }
+      }
+    }
+  }
+}
+
+TEST_F(ReplayTest, kvzip_keeps_what_repeating_each_chunk_at_once_looks_at) {
+  const auto text = tokens(150, 1);
+  for (const int chunk : {50, 64, 2048}) {
+    const auto score = reference_at_once(text, chunk);
+    for (const std::size_t cut : {z(150), z(97)}) {
+      const auto sets = kept(text, cut, "kvzip:after=chunk,chunk=" + std::to_string(chunk), 40);
+      for (std::size_t layer = 0; layer < sets.size(); ++layer) {
+        for (std::size_t head = 0; head < sets[layer].size(); ++head) {
+          SCOPED_TRACE("chunk " + std::to_string(chunk) + " layer " + std::to_string(layer) + " head " +
+                       std::to_string(head));
+          expect_best(sets[layer][head], score[layer][head], 4);
         }
       }
     }

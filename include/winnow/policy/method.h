@@ -115,8 +115,8 @@ using StatePart = Part<std::vector<Scores>(const LayerView&, const Scores&, cons
 using LeastPart = Part<int(const LayerPrompt&)>;
 /// Entries that are always kept when a prompt is cut to B entries.
 using AlwaysKeptPart = Part<AlwaysKept(const LayerPrompt&, int budget)>;
-/// Tokens that are read after a prompt, at the positions that follow it, to record their attention to the prompt. In
-/// order: the text `ask`, a copy of the `cue` prompt tokens before `first`, the text `reply`, a copy of the prompt
+/// Tokens that are read after a prompt or a part of it, at the positions that follow, to record their attention to it.
+/// In order: the text `ask`, a copy of the `cue` prompt tokens before `first`, the text `reply`, a copy of the prompt
 /// tokens [first, first + count), the tokens of the method's draft. Attention is causal, and no entries are kept.
 struct Passage {
   std::string ask = {};
@@ -126,6 +126,7 @@ struct Passage {
   int count = 0;
   int drafted = 0;                    ///< maximum number of draft tokens; REQUIRES: 0 if Method::draft is empty
   attention::KeyRange recorded = {};  ///< prompt tokens; default: all
+  std::optional<int> after = {};      ///< prompt tokens before the passage; default: all
 
   bool operator==(const Passage&) const = default;
 };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <functional>
+#include <utility>
 
 #include "base/as_size.h"
 #include "policy/methods/presets.h"
@@ -43,22 +44,24 @@ void count_outputs(Method& method, ResultPlace<attention::ColumnStatistics> repe
 /// KVzip (Kim et al., 2025, "KVzip: Query-Agnostic KV Cache Compression with Context Reconstruction", section 3):
 /// entries that the model needs to repeat the context are those that any question will need. The context is replayed
 /// chunk by chunk; an entry's score is the largest attention that it gets from its own chunk.
-///   chunk  tokens that are repeated together
+///   chunk, after  see repetition_options()
 ///   sinks  first tokens that are always kept
 ///   normalize  plus: KVzip+ (Jegou and Jeblick, 2026, "KVzap: Fast, Adaptive, and Faithful KV Cache Pruning"): each
 ///              probability is multiplied by the length of the value after the output projection, and divided by the
 ///              length of the query's layer input
 ///   rank   head: each head keeps its own best entries; model: the best of all heads of all layers are kept
 Preset kvzip() {
+  auto declared = repetition_options();
+  declared.insert(declared.end(),
+                  {{"sinks", Option::Integer{4, 0, 65536}, "first tokens that are always kept"},
+                   {"normalize", Option::Choice{"none", {"none", "plus"}},
+                    "plus: attention times the value's part of the output, over the length of the row that asks"},
+                   {"rank", Option::Choice{"head", {"head", "model"}},
+                    "whose best entries are kept: each head's, or those of all layers, in a second pass"}});
   return {.name = "kvzip",
           .summary = "what the model looks at when it repeats the text, whatever the question",
           .paper = "Kim et al. 2025, KVzip: Query-Agnostic KV Cache Compression with Context Reconstruction",
-          .options = {repetition_option(),
-                      {"sinks", Option::Integer{4, 0, 65536}, "first tokens that are always kept"},
-                      {"normalize", Option::Choice{"none", {"none", "plus"}},
-                       "plus: attention times the value's part of the output, over the length of the row that asks"},
-                      {"rank", Option::Choice{"head", {"head", "model"}},
-                       "whose best entries are kept: each head's, or those of all layers, in a second pass"}},
+          .options = std::move(declared),
           .build = [](const Options& options) {
             Method method;
             const bool plus = options.text("normalize") == "plus";

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A conversation that grows, as an agent's does: every turn sends all of it again."""
+
+import dataclasses
+import time
+
+from peers import llama, winnow
+
+CHAT = "/v1/chat/completions"
+PER_TURN = 250  # tokens of a tool's result
+ANSWER = 32  # tokens
+
+
+@dataclasses.dataclass
+class Turn:
+    text: str
+    first_token: float  # milliseconds
+    prompt: int  # tokens
+    cached: int  # tokens of the prompt that were not read
+
+
+def ask(server, messages, **fields):
+    begin, first, text, usage = time.perf_counter(), None, "", {}
+    for now, event in server.events(CHAT, messages=messages, max_tokens=ANSWER, stream_options={"include_usage": True}, **fields):
+        more = "".join(choice.get("delta", {}).get("content") or "" for choice in event["choices"])
+        first = first or (now if more else None)
+        text += more
+        usage = event.get("usage") or usage
+    cached = (usage.get("prompt_tokens_details") or {}).get("cached_tokens", 0)
+    return Turn(text, (first - begin) * 1e3, usage["prompt_tokens"], cached)
+
+
+def conversation(arguments, server, texts):
+    """The turns, and the last one from a cold start."""
+
+    def words(length):
+        return server.good("POST", "/detokenize", {"tokens": texts.prompt(length)})["content"]
+
+    messages, turns = [{"role": "system", "content": words(arguments.rules)}], []
+    for _ in range(arguments.turns):
+        messages.append({"role": "user", "content": words(PER_TURN)})
+        turns.append(ask(server, messages))
+        last = list(messages)
+        messages.append({"role": "assistant", "content": turns[-1].text})
+    return turns, ask(server, last, cache_salt="cold", cache_prompt=False)
+
+
+def show(name, turns, cold):
+    read = sum(turn.prompt - turn.cached for turn in turns) / sum(turn.prompt for turn in turns)
+    last = turns[-1]
+    same = "yes" if last.text == cold.text else "no"
+    print(f"| {name} | {last.prompt:,} | {read:.3f} | {last.first_token:,.0f} | {cold.first_token:,.0f} | {last.first_token / cold.first_token:.3f} | {same} |", flush=True)
+    print(f"<!-- {name}: ms to the first token by turn: {' '.join(f'{turn.first_token:.0f}' for turn in turns)} -->", flush=True)
+
+
+def servers_of(arguments):
+    for method in arguments.methods:
+        kv, _, budget = method.partition("@")
+        keeping = {} if kv == "default" else {"kv": kv}
+        if budget:
+            keeping["budget"] = budget
+        yield winnow(arguments, method, *arguments.option, **keeping)
+    for options in arguments.flags:
+        yield llama(arguments, 1, *options.split(), cached=True)
+
+
+def measure(arguments, texts):
+    print("| server | tokens of the last prompt | share read | ms to the last turn's first token | from a cold start | ratio | same answer |\n|---|" + "---:|" * 5 + "---|")
+    for _ in range(arguments.repetitions):
+        for server in servers_of(arguments):
+            with server:
+                show(server.name, *conversation(arguments, server, texts))
