@@ -40,7 +40,7 @@ void fill(cache::LayerScratch& scratch, int n) {
   }
 }
 
-/// One layer of a prompt of n tokens, chunk by chunk; `what` is what is observed, if anything.
+/// One layer of a prompt of n tokens, chunk by chunk, with the column statistics `what`, if any.
 void prefill(benchmark::State& state, ComputeType compute_type, const std::vector<ColumnRequest>& what) {
   if (!supports(compute_type)) return state.SkipWithError("this machine has no kernel for bf16");
   const int n = static_cast<int>(state.range(0));
@@ -75,7 +75,7 @@ void layer_observed_all(benchmark::State& state, ComputeType compute_type) {
   prefill(state, compute_type, {{{QueryRowSet::Kind::all, 0, {}}, Reduction::sum}});
 }
 
-/// The lanes of all layers of a model, so that the bytes come from where they would.
+/// The lanes of all layers of a model, so that caches and memory are used as in a real step.
 struct Lanes {
   static constexpr int kLayers = 30;
 
@@ -98,8 +98,8 @@ struct Lanes {
   std::vector<DecodeRead> reads;
 };
 
-/// One decode step of all layers over `depth` kept entries a head. The team stays together through all layers, as
-/// ggml's pool does.
+/// One decode step of all layers over `depth` kept entries per head. One team of threads runs all layers, as in ggml's
+/// thread pool.
 void decode_step(benchmark::State& state) {
   const int threads = static_cast<int>(state.range(1));
   MemoryAccount account;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Encoding and decoding of keys and values, row by row: when lanes are filled, and when attention reads types that it
+// Encoding and decoding of keys and values, row by row, as when lanes are filled and when attention reads types that it
 // must decode first.
 #include <benchmark/benchmark.h>
 

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A conversation for `winnow_stream_perplexity --chat`: the dialogues of LongBench's samsum prompts, one message a line.
+"""A conversation for `winnow_stream_perplexity --chat`: the dialogues of LongBench's samsum prompts, one message a
+line.
 
 dialogues.py samsum.jsonl > talk.txt
 
-What a person says until another answers is a message. A dialogue that stands in several prompts is written once; the summaries are left out.
+Consecutive lines of one person are one message. A dialogue that occurs in several prompts is written once; summaries
+are left out.
 """
 
 import json

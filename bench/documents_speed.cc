@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What asking over several documents costs beside one joint prefill: interleaved repetitions over documents of the same
+// The time of asking over several documents beside one joint prefill: interleaved repetitions over documents of equal
 // length.
 //   winnow_documents_speed MODEL [--documents 8] [--length 900] [--repetitions 3] [--method recompute --method samkv]
-// Prints a CSV row for each method: seconds to the first token, the least and the median, and its ratio to the first
-// method's; bytes of the cache against the joint full f16 cache's; kept and recomputed share; and each stage. Then what
-// reading a document costs beside its plain prefill.
+// Prints a CSV row for each method: seconds to the first token (minimum, median, and the ratio to the first method);
+// the cache's bytes relative to the joint full f16 cache; kept and recomputed shares; and each stage. Then prints the
+// time of reading a document beside its plain prefill.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <map>
@@ -38,7 +38,7 @@ struct Row {
   double recomputed = 0;
 };
 
-/// Words that differ from document to document, so that their keys do.
+/// Different words for each document, so that keys differ.
 std::vector<Token> text_of(const winnow::Model& model, int number, int length) {
   std::string text;
   for (int i = 0; i < length; ++i)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What bf16 costs: a prompt is read in bf16 and in f32. Then both decode f32's greedy tokens (teacher-forced), and
+// The error of bf16: a prompt is read in bf16 and in f32. Then both decode f32's greedy tokens (teacher-forced), and
 // their distributions are compared.
 //   winnow_precision MODEL FILE.jsonl … [--prompts 1] [--tokens 7000] [--steps 64]
 // Each line of a file has a "prompt"; longer ones are cut in the middle. Prints one CSV row for each prompt, and one
@@ -28,7 +28,7 @@ struct Options {
   int prompts = 1;
 };
 
-/// Of the first lines of each file.
+/// The prompts of the first lines of each file.
 std::vector<std::vector<Token>> prompts_of(const winnow::Model& model, const Options& options) {
   const int most = options.tokens;
   std::vector<std::vector<Token>> out;
@@ -65,7 +65,7 @@ winnow::eval::Distance compare_teacher_forced(winnow::Session& exact, winnow::Se
 void print(const std::string& name, const winnow::eval::Distance& r) {
   std::printf("%s,%d,%.3g,%.4f\n", name.c_str(), r.steps, r.divergence / r.steps,
               static_cast<double>(r.agreed) / r.steps);
-  std::fflush(stdout);  // a prompt takes long
+  std::fflush(stdout);  // since the next prompt takes long
 }
 
 void run(const Options& options) {

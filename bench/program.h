@@ -7,7 +7,7 @@
 
 namespace winnow::bench {
 
-/// Parses a program's arguments and does its work; its exit status.
+/// Parses a program's arguments and does its work. Returns the exit status.
 template <class Work>
 int run_program(CLI::App& app, int argc, char** argv, const Work& work) {
   CLI11_PARSE(app, argc, argv);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes a model of random weights in the shape of one that people run, so that its speed can be measured without its
+// Writes a model of random weights in the shape of a real one, so that the real one's speed can be measured without its
 // weights.
 //   winnow_random_model SHAPE f16|q8_0|q4_k_m|mxfp4 FILE [--layers N]
 // llama.cpp's own quantization chooses the type of each tensor. Memory and disk must hold the model in f16.
@@ -19,7 +19,7 @@ namespace {
 
 using winnow::test::TinyModel;
 
-/// What all shapes have.
+/// Parameters of all shapes.
 struct Shape {
   const char* architecture;
   int n_head;
@@ -40,7 +40,7 @@ TinyModel of_shape(const Shape& shape) {
   return m;
 }
 
-/// With an output matrix of its own.
+/// A model with a separate output matrix.
 TinyModel untied(const Shape& shape) {
   TinyModel m = of_shape(shape);
   m.tied = false;
@@ -65,7 +65,7 @@ TinyModel phi4_mini() {
   return m;
 }
 
-/// Granite 3.1's mixture: 3.3 billion weights, of which a token passes 0.8 billion.
+/// Granite 3.1's mixture of experts: 3.3 billion weights, of which a token uses 0.8 billion.
 TinyModel granite_3b_a800m() {
   TinyModel m = of_shape({"granitemoe", 24, 8, 64, 32, 1536, 512, 49152});
   m.n_expert = 40;

@@ -68,8 +68,8 @@ void plan(benchmark::State& state) {
   for (auto _ : state) benchmark::DoNotOptimize(policy::plan(method, view, budget, {budget, {}}));
 }
 
-/// Attention of the last chunk of that layer, on one thread. The whole layer takes about 128 times as long, and the
-/// products around it more.
+/// Attention of that layer's last chunk, on one thread. The whole layer takes about 128 times as long, and the matrix
+/// products take more than that.
 void last_chunk(benchmark::State& state) {
   const attention::Shape shape = shape_of(state);
   MemoryAccount account;

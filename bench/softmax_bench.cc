@@ -8,7 +8,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "softmax_bench.cc"
 #include <hwy/foreach_target.h>
-// After foreach_target.h, which defines the target that this pass compiles for.
+// Must follow foreach_target.h, which sets the target of this pass.
 #include <hwy/contrib/math/math-inl.h>
 #include <hwy/highway.h>
 
@@ -21,7 +21,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 using D = hn::ScalableTag<float>;
 using V = hn::Vec<D>;
 
-/// Probabilities of [keys][columns] logits, the largest of each column apart, and the sums of the columns.
+/// The exponentials of [keys][columns] logits minus the column's largest logit, and the columns' sums.
 template <class Exponential>
 HWY_INLINE void softmax(std::span<const float> logits, int columns, const Exponential& exponential,
                         float* HWY_RESTRICT p, float* sums) {

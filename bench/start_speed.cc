@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// From nothing to the first token of a short prompt: loading the model, making a session and reading, by winnow and by
-// llama.cpp in turns.
+// Time from program start to the first token of a short prompt: loading the model, making a session and reading, by
+// winnow and llama.cpp in turns.
 //   winnow_start_speed MODEL [--tokens 16] [--repetitions 9] [--threads 0] [--cold]
-// Prints a CSV row for each: milliseconds to the end of loading and to the first token, the least and the median.
-// --cold: the file's pages are dropped from the system's cache before each, as far as the system drops them.
+// Prints a CSV row for each: milliseconds to the end of loading and to the first token, minimum and median.
+// --cold: asks the system before each run to drop the file's pages from its cache.
 #include <fcntl.h>
 #include <unistd.h>
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// How many questions per second are answered over a store of many documents, for one asker and for several at once, and
-// whether all get the answers that one alone got.
+// Questions per second over a store of many documents, for one asker and for several at once. Checks that all get the
+// answers that one alone gets.
 //   winnow_store_asks MODEL TEXT [--documents 200] [--length 64] [--askers 8] [--asks 32] [--method samkv --method
 //   reuse]
-// The text is cut into documents. They lie in a folder and, where redis-server is installed, on a server of this
-// program's own. Every question is about three documents, opened by name; an asker has a session of its own with one
+// The text is cut into documents. They are stored in a folder and, if redis-server is installed, on a server that this
+// program starts. Every question is about three documents, opened by name; an asker has its own session with one
 // thread, which waits actively. Prints a CSV row for each store and method: asks per second of one asker and of all,
-// the best of the repetitions in turns.
+// the best of interleaved repetitions.
 #include <CLI/CLI.hpp>
 #include <atomic>
 #include <cstdio>
@@ -51,7 +51,7 @@ std::string contents(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-/// Reads the pieces of the text into one store, and from there into the other.
+/// Adds the pieces of the text to one store, and copies them to the other.
 void fill(winnow::DocumentStore& folder, winnow::DocumentStore* server, winnow::Session& session,
           const Options& options) {
   const auto all = session.model().vocab().tokenize(contents(options.text));
@@ -73,7 +73,7 @@ class Askers {
       sessions_.push_back(std::make_unique<winnow::Session>(model, winnow::SessionOptions{1}));
   }
 
-  /// Some askers share the questions; each takes the next one when it has its answer.
+  /// `askers` threads share the questions; each takes the next one when it has an answer.
   Logits run(winnow::DocumentStore& store, const std::string& method, int askers) {
     Logits out(z(options_.asks));
     std::atomic<int> next{0};
@@ -103,7 +103,7 @@ class Askers {
   std::vector<std::unique_ptr<winnow::Session>> sessions_;
 };
 
-/// Throws when an answer is not the expected one.
+/// Throws if an answer differs from the expected one.
 void compare(const Logits& got, const Logits& expected, const std::string& what) {
   for (std::size_t i = 0; i < got.size(); ++i) {
     if (got[i] != expected[i])

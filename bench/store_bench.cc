@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// winnow_store_bench WHERE NAME: how fast blocks of a document come out of a store beside a copy of the same bytes in
-// memory. Every second block of each layer is read: for the first time, when its checksum is computed, and again, when
-// its rows are copied, so that they are touched as by attention.
+// winnow_store_bench WHERE NAME: the speed of reading a document's blocks from a store, beside a copy of the same bytes
+// in memory. Reads every second block of each layer twice: first with its checksum, then only copying its rows, which
+// touches them as attention does.
 #include <spdlog/fmt/fmt.h>
 
 #include <cstdio>
@@ -33,7 +33,7 @@ void read(const Document& document, const std::vector<TokenRange>& blocks) {
   for (int layer = 0; layer < document.head().saved.model.layers; ++layer) document.read(layer, blocks);
 }
 
-/// Copies what is read to `to`, which grows to what is needed.
+/// Copies the blocks to `to`, which grows as needed.
 std::size_t copy_out(const Document& document, const std::vector<TokenRange>& blocks, std::vector<std::byte>& to) {
   std::size_t bytes = 0;
   for (int layer = 0; layer < document.head().saved.model.layers; ++layer) {
@@ -66,7 +66,7 @@ void run(const char* where, const char* name) {
   Times copy;
   Times first;
   Times again;
-  for (int i = 0; i < kRounds; ++i) {  // interleaved, so that what disturbs one disturbs all
+  for (int i = 0; i < kRounds; ++i) {  // interleaved, so that a disturbance affects all
     copy.add(seconds_of([&] { std::memcpy(to.data(), memory.data(), bytes); }));
     const auto document = archive.open(name);
     first.add(seconds_of([&] { read(*document, blocks); }));

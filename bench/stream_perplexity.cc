@@ -53,7 +53,7 @@ winnow::Conversation conversation(std::istream& lines, std::size_t bytes) {
 std::vector<winnow::Token> tokens_of(const winnow::Model& model, const Options& options) {
   std::ifstream file(options.text, std::ios::binary);
   if (!file) throw winnow::InputError("cannot read " + options.text);
-  const std::size_t bytes = options.tokens * 8;  // a token is seldom longer
+  const std::size_t bytes = options.tokens * 8;  // tokens are rarely longer
   std::vector<winnow::Token> ids;
   if (options.chat) {
     ids = model.tokenize(conversation(file, bytes));
@@ -67,7 +67,7 @@ std::vector<winnow::Token> tokens_of(const winnow::Model& model, const Options& 
   return ids;
 }
 
-/// Time since it was last asked.
+/// Measures the time since the last call.
 class Stopwatch {
  public:
   struct Times {

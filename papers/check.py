@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Compares the figures in the recipes with the papers' texts: check.py FOLDER [RECIPES], with texts sage-kv.txt, ada-kv.txt, …, or others
-whose beginning names the paper.
+"""Compares the figures in the recipes with the papers' texts: check.py FOLDER [RECIPES]. FOLDER has sage-kv.txt,
+ada-kv.txt, …, or other texts whose beginning names the paper.
 
-A table's figures must stand in the text as they stand in the recipe: each row (or each column, where the paper has its table the other
-way round) as numbers of one line, in their order. A row with gaps, or a figure alone, must stand there number by number. Prints one line
-for each block of figures that is not so, and how many figures were found in which way. Ends with 1 when one was not found.
+A table's figures must be in the text as in the recipe: the numbers of each row (or of each column, if the paper's table
+is transposed) on one line and in order. For a row with gaps and for a single figure, each number alone must be in the
+text. Prints one line for each block of figures that is not found, and the number of figures by the way in which they
+were found. Exits with 1 if any was not found.
 """
 
 import json
@@ -38,7 +39,7 @@ def stands_in_order(wanted, line):
 
 
 def how(wanted, lines):
-    """How a list of figures stands in the text."""
+    """How a list of figures was found in the text."""
     if any(stands_together(wanted, line) for line in lines):
         return "together" if len(wanted) > 1 else "alone"
     if len(wanted) > 1 and any(stands_in_order(wanted, line) for line in lines):
@@ -47,7 +48,7 @@ def how(wanted, lines):
 
 
 def check_block(values, lines):
-    """How many figures stand in the text in which way, and those that do not."""
+    """The number of figures by the way in which they were found, and the figures that were not found."""
     rows = [[value for value in row if value is not None] for row in values]
     columns = [[row[c] for row in values if row[c] is not None] for c in range(len(values[0]))]
     ways = [[how(line, lines) for line in table if line] for table in (rows, columns)]

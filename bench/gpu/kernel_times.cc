@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Times of the kernels on a GPU for the heads of Llama-3.1-8B (32 query, 8 KV, 128 elements), beside floors by bytes
-// and operations. A line a measurement, as it is done: JSON, with the median, least and most of its runs.
+// Times of the kernels on a GPU for the heads of Llama-3.1-8B (32 query, 8 KV, 128 elements), beside lower bounds by
+// bytes and operations. Prints a line of JSON after each measurement, with the median, minimum and maximum of its runs.
 //   kernel_times [WORD]   only measurements whose name begins so
 #include <algorithm>
 #include <cmath>
@@ -41,7 +41,7 @@ struct LayerShape {
     return std::to_string(tokens) + " heads " + std::to_string(heads) + "/" + std::to_string(kv_heads) + " d " +
            std::to_string(dim) + (element == Element::f16 ? " f16" : " bf16");
   }
-  /// Operations of products with keys alone, of all chunks.
+  /// Operations of the products with keys, over all chunks.
   double half() const { return 2.0 * heads * dim * tokens * (tokens + 1.0) / 2; }
 };
 
@@ -147,7 +147,7 @@ struct StepShape {
   Element element = Element::bf16;
   int of_item = 256;
   bool probabilities = false;
-  bool turned = false;  ///< keys, when they are read
+  bool turned = false;  ///< turn keys when they are read
 
   std::string name() const {
     return "decode " + std::to_string(entries) + " batch " + std::to_string(rows) +
@@ -162,7 +162,7 @@ struct StepShape {
   }
 };
 
-/// Lanes of `rows` sequences of so many entries, one block each.
+/// Lanes of `rows` sequences, one block each.
 class Step {
  public:
   explicit Step(const StepShape& shape)
@@ -266,7 +266,7 @@ struct StoreShape {
   Element source;
   Element element;
   int tokens;
-  bool listed = false;  ///< rows are named
+  bool listed = false;  ///< rows are given by a list
   bool turned = false;
 };
 
@@ -277,7 +277,7 @@ std::size_t bytes_of_row(Element element) {
                                     : kDim * 2;
 }
 
-/// Keys and values of all heads: of a chunk [token][head] into the scratch, or rows of a scratch into lanes.
+/// Stores keys and values of all heads: a chunk [token][head] into the scratch, or rows of a scratch into lanes.
 void measure_store(Clock& clock, const StoreShape& shape) {
   if (!clock.wants(shape.name)) return;
   constexpr int kRuns = kKvHeads * 2;

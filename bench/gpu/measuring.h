@@ -21,7 +21,7 @@ inline void check(const char* problem) {
   if (problem != nullptr) throw std::runtime_error(problem);
 }
 
-/// Memory of the device, with random numbers of 16 bits around 1 or of f32.
+/// Device memory.
 class Memory {
  public:
   explicit Memory(std::size_t bytes) : bytes_(bytes) { check(cudaMalloc(&address_, bytes)); }
@@ -43,7 +43,7 @@ class Memory {
   void put(const std::vector<T>& values) const {
     check(cudaMemcpy(address_, values.data(), values.size() * sizeof(T), cudaMemcpyHostToDevice));
   }
-  /// bf16 or f32, whose upper halves are alike, of 64 MB that come again.
+  /// Fills the memory with normal random numbers of `size` bytes, 2 for bf16 and 4 for f32; 16 MiB of them repeat.
   const Memory& randomized(std::size_t size) const {
     std::mt19937 random(1);
     std::normal_distribution<float> of;

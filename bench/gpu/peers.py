@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Attention by PyTorch, for the shapes of kernel_times: a line a measurement, JSON."""
+"""Attention by PyTorch for the shapes of kernel_times. Prints a line of JSON for each measurement."""
 
 import json
 import statistics

@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Long answers from a cache that stays within its budget: winnow beside kvpress, on the same prompts and the same tokens.
+"""Long answers from a cache that stays within its budget: winnow beside kvpress, on the same prompts and the same
+tokens.
 
 long_answers.py --model MODEL.gguf -o SCORES.jsonl TEXT… [--pieces 5] [--tokens 1900] [--answer 256] [--budgets 64 128 256] [--threads 2]
 
-Takes pieces of so many tokens from each text, evenly spread, asks in turn for a continuation, a summary and a discussion, and draws an answer from
-winnow's full cache. These tokens are forced through each of winnow's methods and each press of kvpress, which compress the prompt when the question
-has been read, and keep compressing while the answer is decoded. A score is the mean of KL(full || method) after each of these tokens, in nats, each
-side with its own full cache. The module `winnow` has to be found (PYTHONPATH). Each prompt's scores are written to SCORES.jsonl as soon as they are
-there, and the same command, run again, continues from there.
+Takes evenly spaced pieces of --tokens tokens from each text, asks in turn for a continuation, a summary and a
+discussion, and samples an answer from winnow's full cache. These tokens are forced through each of winnow's methods and
+each press of kvpress, which compress the prompt after the question has been read, and keep compressing while the answer
+is decoded. A score is the mean of KL(full || method) in nats after each of these tokens; winnow and kvpress each use
+their own full cache. The module `winnow` must be in PYTHONPATH. Each prompt's scores are written to SCORES.jsonl at
+once, and the same command, run again, continues from there.
 
-Prints means, and how far each is above that of winnow's last method, with the interval of 95 % (bootstrap over prompts).
+Prints means, and the difference of each from winnow's last method with its 95 % interval (bootstrap over prompts).
 """
 
 import argparse
@@ -38,9 +40,9 @@ WINDOW = "snapkv:window=question,rows=max,kernel=1,gqa=max"
 METHODS = ["h2o", "tova", "ems", "r-kv:buffer=16", "streaming-llm", f"decoding({WINDOW})", f"decoding(refit(ada({WINDOW}):floor=0.3,over=model))",
            f"decoding(refit(ada(span({WINDOW}):power=1.5):floor=0.3,over=model))"]  # fmt: skip
 
-INTERVAL = 16  # tokens between two compressions. Each goes to half as many entries less than the budget, which is held on average
-# The press that compresses the prompt, given the share that goes, the question's tokens and the budget, and the press that is used while the answer
-# is decoded. There SnapKV's window must be shorter than the interval.
+INTERVAL = 16  # tokens between compressions to INTERVAL / 2 entries below the budget, which is met on average
+# The press that compresses the prompt, by the evicted share, the number of the question's tokens and the budget; and
+# the press used while the answer is decoded, where SnapKV's window must be shorter than the interval.
 PRESSES = {
     "SnapKV, window 8, no pooling": (lambda share, q, b: SnapKVPress(share, 8, 1), lambda: SnapKVPress(window_size=8, kernel_size=1)),
     "FINCH, then SnapKV": (lambda share, q, b: finch(share, min(q, b // 2)), lambda: SnapKVPress(window_size=8)),
@@ -53,7 +55,7 @@ def log_softmax(logits):
 
 
 def divergence(full, other):
-    """KL(full || other) of rows of logits."""
+    """KL(full || other) for rows of logits."""
     p = log_softmax(full)
     return (np.exp(p) * (p - log_softmax(other))).sum(-1)
 
@@ -65,13 +67,13 @@ class Winnow:
         self.ends = [t for t in range(self.model.info.n_vocab) if self.model.ends(t)]
 
     def drawn(self, logits, random):
-        """A token of the distribution, but none that ends an answer."""
+        """Draws a token other than those that end an answer."""
         p = np.exp(log_softmax(logits))
         p[self.ends] = 0
         return int(random.choice(len(p), p=p / p.sum()))
 
     def answer(self, text, question, count, budgets, random):
-        """Drawn tokens, and {method: {budget: score}}."""
+        """The drawn tokens, and {method: {budget: score}}."""
         named = [(m, b) for m in METHODS for b in budgets]
         caches = self.session.prefill(text, [question], ["full", *named])[0]
         logits = np.stack([cache.logits for cache in caches])
@@ -96,7 +98,7 @@ class Kvpress:
 
     @torch.no_grad()
     def forced(self, cache, position, tokens, press):
-        """Logits after each of the tokens, of which the first stands at `position`, [tokens][vocabulary]."""
+        """Logits after each token, [tokens][vocabulary]; the first token has the position `position`."""
         rows = []
         with press(self.model) if press else nullcontext():
             for at in torch.arange(position, position + len(tokens)).split(1):
@@ -133,7 +135,7 @@ def prompts(model, arguments):
 
 
 def known_scores(path, settings):
-    """Of an earlier run, which has to have measured the same."""
+    """The scores of an earlier run, which must have measured the same."""
     if not os.path.exists(path):
         return {}
     with open(path) as file:
@@ -160,7 +162,7 @@ def measure(arguments):
 
 
 def above(values, reference):
-    """The mean difference and the ends of its interval of 95 %."""
+    """The mean difference and the ends of its 95 % interval."""
     difference = np.array(values) - np.array(reference)
     means = difference[np.random.default_rng(0).integers(len(difference), size=(10_000, len(difference)))].mean(-1)
     return difference.mean(), *np.quantile(means, [0.025, 0.975])

@@ -4,13 +4,15 @@
 needles.py --model MODEL.gguf --samples SAMPLES.jsonl --records FOLDER -o SCORES.jsonl [--budgets 64 128 256] [--threads 2]
            [--protocol question-aware|question-agnostic]
 
-SAMPLES.jsonl is what `winnow eval needles/one --raw --print-samples` prints, and FOLDER has the records that winnow measured of it, with the same
-protocol. Question-aware, a press compresses the whole prompt; question-agnostic, the text alone. PyTorch runs the same network in f32. It reads a
-prompt once for all presses, and once more for each KVzip, and goes on from what each has kept. Each prompt's scores are written to SCORES.jsonl as
-soon as they are there, and the same command goes on.
+SAMPLES.jsonl is the output of `winnow eval needles/one --raw --print-samples`, and FOLDER has winnow's records of these
+samples with the same protocol. Question-aware, a press compresses the whole prompt; question-agnostic, only the text.
+PyTorch runs the same network in f32. It reads a prompt once for all presses, and once more for each KVzip, and
+continues from each press's kept entries. Each prompt's scores are written to SCORES.jsonl at once, and the same
+command, run again, continues from there.
 
-Prints the mean over the kinds of answers of the share that is found, in percent, of the samples that both full caches answer. KVzip hides
-entries instead of removing them, which its answers do not show. Other presses that do (AdaKV and CriticalKV with it) are left out.
+Prints the percentage of found answers, averaged over the kinds of answers, for the samples that both full caches
+answer. KVzip hides entries instead of removing them, which makes no difference to its answers. Other presses that hide
+entries (AdaKV, and CriticalKV with it) are left out.
 """
 
 import argparse
@@ -34,7 +36,7 @@ import presses
 import weights
 from presses import finch, share
 
-AWARE = {  # of the share that goes, and of the question's tokens
+AWARE = {  # by the evicted share and the number of the question's tokens
     "SnapKV": lambda share, question: SnapKVPress(share),
     "SnapKV, window 8, kernel 31": lambda share, question: SnapKVPress(share, window_size=8, kernel_size=31),
     "SnapKV, the question as window, kernel 31": lambda share, question: SnapKVPress(share, window_size=question, kernel_size=31),
@@ -44,7 +46,7 @@ AWARE = {  # of the share that goes, and of the question's tokens
     "FINCH, positions as they were": finch,
     "Compactor": lambda share, question: CompactorPress(share),
 }
-AGNOSTIC = {  # of the share that goes
+AGNOSTIC = {  # by the evicted share
     "SnapKV": SnapKVPress,
     "ChunkKV(SnapKV)": lambda share: ChunkKVPress(SnapKVPress(share)),
     "Compactor": CompactorPress,
@@ -53,11 +55,11 @@ AGNOSTIC = {  # of the share that goes
 
 
 class SharesOfKVzip(KVzipPress):
-    """Scores once, and notes in `hidden` what each of several shares would hide: [share][layer]."""
+    """Scores once, and records in `hidden` the entries that each of several shares would hide: [share][layer]."""
 
     def compress_post(self, model):
         self.hidden = []
-        for self.compression_ratio in self.shares:  # each above 0, without which it hides nothing and says so nowhere
+        for self.compression_ratio in self.shares:  # all above 0; with 0 the press would silently hide nothing
             super().compress_post(model)
             self.hidden.append([layer.self_attn.masked_key_indices for layer in model.model.layers])
 
@@ -66,7 +68,7 @@ KVZIPS = {"KVzip": {}, "KVzip+": {"kvzip_plus_normalization": True}}
 
 
 class PlainTokenizer:
-    """What KVzip asks of a tokenizer: the text that follows a prompt, and tokens."""
+    """The interface of a tokenizer that KVzip needs: the text after a prompt, and tokens."""
 
     chat_template = None
 
@@ -82,18 +84,19 @@ class Reader:
 
     def __init__(self, path):
         self.model, self.tokenizer = presses.network(path), weights.tokenizer(path)
-        self.end = gguf.GGUFReader(path).fields["tokenizer.ggml.eos_token_id"].contents()  # the only one of this family's plain texts
+        # The only end token in this family's plain texts.
+        self.end = gguf.GGUFReader(path).fields["tokenizer.ggml.eos_token_id"].contents()
 
     def tokens(self, text):
         return self.tokenizer.encode(text).ids
 
     @torch.no_grad()
     def read_kvzip(self, ids, shares, settings):
-        """The whole cache, and what each share hides of its layers."""
+        """The whole cache, and the entries that each share hides in its layers."""
         cache = DynamicCache()
         press = SharesOfKVzip(shares[0], **settings)
         press.shares = shares
-        kvpress.presses.kvzip_press.AutoTokenizer = self  # whose from_pretrained() it calls
+        kvpress.presses.kvzip_press.AutoTokenizer = self  # the press calls its from_pretrained()
         with press(self.model):
             self.model(torch.tensor([ids]), past_key_values=cache, logits_to_keep=1)
         self.show_all()
@@ -116,7 +119,7 @@ class Reader:
         return logits[0, -1].argmax().item()
 
     def answer(self, cache, token, position, count):
-        """`count` tokens, greedily, from `token` at `position` on."""
+        """Up to `count` greedy tokens, beginning with `token` at `position`."""
         out = [token]
         while len(out) < count and out[-1] != self.end:
             out.append(self.next_token(cache, out[-1:], position + len(out) - 1))
@@ -128,7 +131,7 @@ def found(answer, references):
 
 
 def of_sample_aware(reader, sample, budgets):
-    """{(method, budget): answer}; of the full cache, {full: answer}."""
+    """{(method, budget): answer}, and {full: answer} for the full cache."""
     text, question = reader.tokens(sample["text"]), reader.tokens(sample["question"])
     ids = text + question
     of_budgets = {(name, b): make(share(b, len(ids)), len(question)) for name, make in AWARE.items() for b in budgets}
@@ -137,7 +140,7 @@ def of_sample_aware(reader, sample, budgets):
 
 
 def of_sample_agnostic(reader, sample, budgets):
-    """The same, where the question is read after compression."""
+    """The same with the question read after compression."""
     text, question = reader.tokens(sample["text"]), reader.tokens(sample["question"])
 
     def answer(cache):
@@ -150,7 +153,7 @@ def of_sample_agnostic(reader, sample, budgets):
         cache, hidden = reader.read_kvzip(text, [1 - b / len(text) for b in budgets], settings)
         for b, of_layers in zip(budgets, hidden, strict=True):
             reader.hide(of_layers)
-            out[name, b] = answer(copy.deepcopy(cache))  # an answer adds to it, and overwrites hidden keys
+            out[name, b] = answer(copy.deepcopy(cache))  # answering appends to the cache and overwrites hidden keys
         reader.show_all()
     return out
 
@@ -159,7 +162,7 @@ OF_SAMPLE = {"question-aware": of_sample_aware, "question-agnostic": of_sample_a
 
 
 def scores_of(answers, sample):
-    """{method: {budget: score}}; of the full cache, {full: score}."""
+    """{method: {budget: score}}, and {full: score} for the full cache."""
     scores = defaultdict(dict)
     for key, answer in answers.items():
         score = found(answer, sample["outputs"])
@@ -198,7 +201,7 @@ def checked(samples, measured, tokens, reader, most):
 
 
 def known_scores(path, protocol, budgets):
-    """Of an earlier run, which has to have measured the same."""
+    """The scores of an earlier run, which must have measured the same."""
     if not os.path.exists(path):
         return {}
     with open(path) as file:
@@ -232,7 +235,7 @@ def measure(reader, samples, arguments):
     scores = known_scores(arguments.output, arguments.protocol, arguments.budgets)
     for sample in samples:
         if sample["id"] not in scores:
-            torch.manual_seed(0)  # of Compactor's directions
+            torch.manual_seed(0)  # for Compactor's random directions
             scores[sample["id"]] = scores_of(OF_SAMPLE[arguments.protocol](reader, sample, arguments.budgets), sample)
             with open(arguments.output, "a") as file:
                 print(json.dumps({"id": sample["id"], "scores": scores[sample["id"]]}), file=file)

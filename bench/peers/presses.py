@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What kvpress keeps of a prompt, for many presses at once."""
+"""Entries that kvpress keeps of a prompt, for many presses at once."""
 
 import os
 import tempfile
@@ -13,7 +13,7 @@ import weights
 
 
 def network(path):
-    """A GGUF's in f32."""
+    """The model of a GGUF file in f32."""
     with tempfile.TemporaryDirectory() as folder:
         path_f32 = os.path.join(folder, "f32.gguf")
         weights.write_f32(path, path_f32)
@@ -21,7 +21,7 @@ def network(path):
 
 
 class Recorder(BasePress):
-    """Lets presses compress each layer and notes what they keep, but leaves the cache whole."""
+    """Runs presses on each layer and records the entries that they keep, but leaves the cache whole."""
 
     def __init__(self, presses):
         self.presses = presses
@@ -39,7 +39,7 @@ class Recorder(BasePress):
 
 
 def cache_of(layers):
-    """A cache of its own of the keys and values that a press has kept of each layer."""
+    """A separate cache of the keys and values that a press kept in each layer."""
     out = DynamicCache()
     for layer, (keys, values) in enumerate(layers):
         out.update(keys, values, layer)
@@ -48,7 +48,8 @@ def cache_of(layers):
 
 @torch.no_grad()
 def read(model, ids, presses):
-    """What each press keeps of a prompt, and the full cache as {full: …}, then the logits that follow, [vocabulary]."""
+    """The entries that each press keeps of a prompt, the full cache as {full: …}, and the logits after the prompt,
+    [vocabulary]."""
     recorder = Recorder(presses)
     with recorder(model):
         out = model(torch.tensor([ids]), past_key_values=DynamicCache(), logits_to_keep=1)
@@ -56,12 +57,12 @@ def read(model, ids, presses):
 
 
 def finch(share, question):
-    """Told the window, which FINCH finds by a token between text and question."""
+    """FinchPress with a given window, which it would otherwise find by a token between text and question."""
     press = FinchPress(share, rerotate_keys=False)
     press.window_size = question
     return press
 
 
 def share(budget, tokens):
-    """Presses round down what stays, so that half an entry more gives the budget."""
+    """Presses round the number of kept entries down; half an entry more gives exactly the budget."""
     return 1 - (budget + 0.5) / tokens

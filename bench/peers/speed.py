@@ -3,8 +3,9 @@
 
 speed.py --model MODEL.gguf --winnow PROGRAM [--text FILE] [--tokens 8192] [--new 128] [--budget 512] [--threads 2] [--repetitions 3] [--types float32 bfloat16]
 
-PyTorch runs the same network by transformers, with scaled_dot_product_attention, in f32 and in bf16, with the full cache and with kvpress's
-SnapKV and AdaKV(SnapKV). Prints tokens per second, the best and the median, and winnow's ratios to the faster of the two types.
+PyTorch runs the same network by transformers, with scaled_dot_product_attention, in f32 and in bf16, with the full
+cache and with kvpress's SnapKV and AdaKV(SnapKV). Prints tokens per second (best and median), and winnow's ratios to
+the faster of the two types.
 """
 
 import argparse
@@ -26,7 +27,7 @@ from transformers import DynamicCache
 
 import weights
 
-METHODS = {  # winnow's spec, and kvpress's press for the share of entries that is evicted
+METHODS = {  # winnow's spec, and kvpress's press by the share of evicted entries
     "full": lambda share: None,
     "snapkv": lambda share: SnapKVPress(share, window_size=32),
     "ada-snapkv": lambda share: AdaKVPress(SnapKVPress(share, window_size=32)),
@@ -41,7 +42,7 @@ def seconds(work):
 
 @torch.no_grad()
 def by_pytorch(model, ids, press, new):
-    """Seconds of reading, and of decoding `new` tokens greedily."""
+    """The seconds of reading, and of greedily decoding `new` tokens."""
     cache = DynamicCache()
     with press(model) if press else nullcontext():
         reading, out = seconds(lambda: model(ids, past_key_values=cache, logits_to_keep=1))
@@ -57,7 +58,7 @@ def by_pytorch(model, ids, press, new):
 
 
 def by_winnow(arguments, method):
-    """The same by one process, which repeats each test once to warm up."""
+    """The same by a winnow process, which runs each test once to warm up."""
     common = [arguments.winnow, "bench", "-m", arguments.model, "--engine", "winnow", "--kv", method, "-r", "1", "-o", "json"]
     common += ["--threads", str(arguments.threads)] + (["-f", arguments.text] if arguments.text else [])
     common += [] if method == "full" else ["--budget", str(arguments.budget)]
@@ -75,7 +76,7 @@ def measure(arguments, models, ids):
             for side, model in models.items():
                 print(f"repetition {repetition}: {side}, {method}", file=sys.stderr)
                 took = by_pytorch(model, ids, press(share), arguments.new)
-                if repetition:  # the first one warms up
+                if repetition:  # the first one is the warm-up
                     times.setdefault((side, method), []).append(took)
             if repetition:
                 times.setdefault(("winnow", method), []).append(by_winnow(arguments, method))

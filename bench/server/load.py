@@ -6,13 +6,13 @@ load.py throughput|latency|prefix|memory|turns --model MODEL.gguf --winnow PROGR
 throughput  CLIENTS requests at once, prompts of 2,000 to 4,000 tokens, 128 new ones: requests per minute
 latency     the time between tokens of 4 streams while a prompt of 8,192 tokens is read, and winnow's longest quantum: its bound is
             --max-itl and one quantum
-prefix      the time to the first token over a text of 8,000 tokens that the server has kept, and without
+prefix      the time to the first token over a text of 8,000 tokens, with and without the text in the server's store
 turns       a conversation of TURNS turns that begins with RULES tokens and gets 250 tokens a turn: the share of all prompt tokens that
             is read, the time to the first token by turn and from a cold start, and whether both answers are the same
-memory      64 requests of 4,000 tokens in the memory of 8 full caches: what each holds, and the peak of the process
+memory      64 requests of 4,000 tokens in the memory of 8 full caches: bytes that each holds, and the process's peak
 
-Every prompt is another one from its first token on, also from one repetition to the next. Each turn starts its server.
-Prints tables in Markdown: the minimum and the median of the repetitions.
+All prompts differ from their first token on, even between repetitions. Each turn starts its own server. Prints tables
+in Markdown: the minimum and the median of the repetitions.
 """
 
 import argparse
@@ -30,7 +30,7 @@ ADA = {"kv": "ada-snapkv", "budget": 512}
 
 
 def in_turns(arguments, servers, measure):
-    """{name of the server: [what `measure` returns, of each repetition]}"""
+    """{server's name: [result of `measure` in each repetition]}"""
     out = {}
     for repetition in range(arguments.repetitions):
         for server in servers:
@@ -43,7 +43,7 @@ def in_turns(arguments, servers, measure):
 
 
 def row(name, *columns):
-    """Least and median of each column's figures; a server may have none."""
+    """Minimum and median of each column's figures; a server may have none."""
     cells = ("– | –" if None in c else f"{min(c):,.4g} | {statistics.median(c):,.4g}" for c in columns)
     print(f"| {name} | " + " | ".join(cells) + " |", flush=True)
 
@@ -71,7 +71,7 @@ def throughput(arguments, texts):
 
 def latency(arguments, texts):
     def gaps(server, stream, stop, out):
-        """Milliseconds from one token of a stream to the next, until the long prompt has been read."""
+        """Milliseconds between the tokens of a stream, until the long prompt has been read."""
         last = None
         for now in server.stream(prompt=stream, max_tokens=4000):
             if last is not None:
@@ -107,7 +107,7 @@ def latency(arguments, texts):
 
 def prefix(arguments, texts):
     def first_token(server, text, question):
-        """Milliseconds until the first token, and those of processor time."""
+        """Milliseconds until the first token, and milliseconds of processor time."""
         parts = [{"type": "text", "text": text}, {"type": "text", "text": question}]
         before, begin = server.processor_seconds(), time.perf_counter()
         pieces = server.stream("/v1/chat/completions", messages=[{"role": "user", "content": parts}], max_tokens=2)

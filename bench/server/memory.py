@@ -12,7 +12,7 @@ SNAPKV = {"kv": "snapkv", "budget": 256}
 
 
 def watched(server, prompts):
-    """The states of all slots, looked at again and again while the prompts are answered at once."""
+    """The states of all slots, polled while the prompts are answered at the same time."""
     seen, end = [], threading.Event()
 
     def watch():
@@ -35,7 +35,7 @@ def answering(seen):
 
 
 def alone(arguments, texts):
-    """{tokens of the answer: bytes held}, and the most that a full cache holds."""
+    """{tokens of the answer: bytes held}, and the maximum of a full cache."""
     by_tokens = {}
     with winnow(arguments, "snapkv", **SNAPKV) as server:
         for _ in range(3):

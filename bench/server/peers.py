@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The servers that are measured, one at a time, and how they are asked. Both answer the same requests."""
+"""The measured servers, which run one at a time and get the same requests."""
 
 import contextlib
 import http.client
@@ -29,7 +29,7 @@ class Server:
         while not self.is_ready():
             assert self.process.poll() is None, self.said()
             time.sleep(0.05)
-        self.ask(list(range(1000, 1032)), max_tokens=4)  # warms up
+        self.ask(list(range(1000, 1032)), max_tokens=4)  # warm-up
         return self
 
     def __exit__(self, *_):
@@ -52,7 +52,7 @@ class Server:
         return connection
 
     def send(self, method, path, body=None):
-        """The reply, and its JSON."""
+        """The reply and its JSON."""
         with contextlib.closing(self.connect(method, path, body)) as connection:
             reply = connection.getresponse()
             return reply, json.loads(reply.read() or "null")
@@ -69,7 +69,7 @@ class Server:
         return {"temperature": 0, "ignore_eos": True, **self.extra, **more}
 
     def events(self, path="/v1/completions", **fields):
-        """The events of a streamed answer with the times at which they come. The request ends when the iterator is closed."""
+        """The events of a streamed answer, with their times of arrival. Closing the iterator ends the request."""
         with contextlib.closing(self.connect("POST", path, {**self.fields(fields), "stream": True})) as connection:
             reply = connection.getresponse()
             assert reply.status == 200, reply.read()
@@ -82,25 +82,25 @@ class Server:
                 yield time.perf_counter(), event
 
     def stream(self, path="/v1/completions", **fields):
-        """The times at which an answer's deltas with text come."""
+        """The times at which deltas with text arrive."""
         for now, event in self.events(path, **fields):
             if any(choice.get("text") or choice.get("delta", {}).get("content") for choice in event["choices"]):
                 yield now
 
     def processor_seconds(self):
-        """What all its threads have used so far, which depends less than time on what else the machine does."""
+        """Processor time of all threads so far, which other work on the machine disturbs less than elapsed time."""
         with open(f"/proc/{self.process.pid}/stat") as file:
             user, system = file.read().rpartition(")")[2].split()[11:13]
         return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
     def longest_quantum(self):
-        """Milliseconds, of winnow: the longest time that answers have waited for one quantum of a prompt's reading. None for others."""
+        """Milliseconds of the longest prefill quantum that answers waited for (winnow only, otherwise None)."""
         with contextlib.closing(self.connect("GET", "/metrics", None)) as connection:
             found = re.search(r"^winnow_prefill_longest_quantum_seconds\{.*\} (\S+)$", connection.getresponse().read().decode(), re.MULTILINE)
         return float(found[1]) * 1e3 if found else None
 
     def peak_bytes(self):
-        """The most that was resident, by the kernel's count."""
+        """Peak resident memory, by the kernel's count."""
         with open(f"/proc/{self.process.pid}/status") as status:
             return int(re.search(r"VmHWM:\s+(\d+) kB", status.read())[1]) * 1024
 
@@ -111,7 +111,7 @@ def winnow(arguments, name, *options, **keeping):
 
 
 def llama(arguments, slots, *options, cached=False):
-    """llama.cpp with a slot for each client. Unless `cached`, no slot looks for a prompt like an earlier one."""
+    """llama.cpp with a slot for each client. Unless `cached`, slots do not search for similar prompts."""
     context = ["--override-kv", f"llama.context_length=int:{CONTEXT}", "-np", str(slots), "-c", str(slots * CONTEXT)]
     no_caches = ["--no-cache-prompt", "--cache-ram", "0", "--ctx-checkpoints", "0", "-sps", "0"]
     threads = ["-t", str(arguments.threads), "-tb", str(arguments.threads)]
@@ -121,7 +121,7 @@ def llama(arguments, slots, *options, cached=False):
 
 
 class Texts:
-    """Prompts of tokens without end, made of this project's documents. No two begin with the same token."""
+    """An endless series of prompts of tokens from this project's documents. No two begin with the same token."""
 
     def __init__(self, server, random):
         root = os.path.join(os.path.dirname(__file__), "..", "..")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Answers and references, among them empty ones, repeated words, punctuation, mixed scripts."""
+"""Answers and references, including empty ones, repeated words, punctuation and mixed scripts."""
 
 QA = [
     ("Exeter College", "Exeter College"),
@@ -72,7 +72,7 @@ ROUGE = [
     ("a b. a b. a b.", "a b"),
     ("Amanda baked cookies and will bring Jerry some tomorrow.", "Amanda will bring Jerry some cookies that she baked."),
     ("北京 weather is 好. very good", "weather 好. good"),
-    # Two subsequences are longest, and what the second sentence adds depends on which one is taken.
+    # There are two longest common subsequences; the second sentence's contribution depends on the choice.
     ("b a. a", "a b"),
     ("b a. b", "a b"),
     ("c b a. b", "a b. c"),

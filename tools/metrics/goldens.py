@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes what the packages that LongBench's scripts use make of the cases: {metric: [[answer, reference, score], ...]}.
+"""Writes the scores of the cases by the packages that LongBench's scripts use: {metric: [[answer, reference, score],
+...]}.
 
-The last three metrics are LongEval's and RULER's, after their scripts; RULER's have all references of an answer.
+The last three metrics are copied from the scripts of LongEval and RULER; RULER's take all references of an answer.
 """
 
 import json
@@ -49,7 +50,7 @@ def rouge_l_zh(answer, reference):
 
 def classification(answer, right):
     named = [name for name in cases.CLASSES if name in answer]
-    for name in named:  # sic: elements go while the list is walked
+    for name in named:  # sic: removes elements while iterating
         if name in right and name != right:
             named.remove(name)
     return 1 / len(named) if right in named else 0

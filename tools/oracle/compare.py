@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Holds winnow's kept sets against kvpress's, on one model with the same f32 weights.
+"""Compares winnow's kept sets with kvpress's, on one model with the same f32 weights.
 
 compare.py --model MODEL.gguf --winnow PROGRAM --data FOLDER      a table over six texts
-compare.py --model MODEL.gguf --golden FOLDER                     writes kvpress's kept sets of two texts, which a test of winnow reads
+compare.py --model MODEL.gguf --golden FOLDER                     writes kvpress's kept sets for a test of winnow
 """
 
 import argparse
@@ -21,7 +21,7 @@ import kept
 import weights
 from pairs import PAIRS
 
-SHARE = 0.75  # of the entries goes
+SHARE = 0.75  # of the entries is evicted
 TEXTS = [  # file of the data folder, first byte or line, bytes
     ("text/war-and-peace.txt", 40000, 4800),
     ("text/wikitext2-test.txt", 100000, 4500),
@@ -36,7 +36,7 @@ GOLDEN_LAYERS = range(0, 30, 10)
 
 
 def cut(text, first, length):
-    """Bytes that hold whole characters only."""
+    """Bytes cut to whole characters."""
     return text[first : first + length].decode(errors="ignore").encode()
 
 
@@ -48,7 +48,7 @@ def read_text(data, name, first, length):
 
 
 def of_kvpress(model, tokenizer, text, pairs):
-    """The number of tokens, the budget, and for each pair [layer][head][positions]."""
+    """The number of tokens, the budget, and the kept sets of each pair, [layer][head][positions]."""
     ids = tokenizer.encode(text.decode()).ids
     found = {}
     for attention in {pair.attention for pair in pairs}:

@@ -12,7 +12,8 @@ from transformers import DynamicCache
 
 
 def survivors(keys, compressed):
-    """Where the rows of `compressed` were in `keys`, head by head: rotated keys of different positions differ."""
+    """The positions in `keys` of the rows of `compressed`, head by head. (Rotated keys of different positions
+    differ.)"""
     heads = []
     for before, after in zip(keys[0].numpy(), compressed[0].numpy()):
         place = {row.tobytes(): j for j, row in enumerate(before)}
@@ -21,7 +22,7 @@ def survivors(keys, compressed):
 
 
 def unmasked(keys, masked):
-    """AdaKVPress removes nothing: it notes (batch, head, position) of what is to be hidden from later queries."""
+    """AdaKVPress removes nothing; it records (batch, head, position) of entries to hide from later queries."""
     kept = [set(range(keys.shape[2])) for _ in range(keys.shape[1])]
     for head, j in zip(masked[1].tolist(), masked[2].tolist()):
         kept[head].remove(j)
@@ -29,7 +30,8 @@ def unmasked(keys, masked):
 
 
 class Recorder(BasePress):
-    """Lets every press compress each layer's cache and notes what stays, but leaves the cache whole: one pass serves them all."""
+    """Runs every press on each layer's cache and records the kept entries, but leaves the cache whole, so one pass
+    serves all presses."""
 
     def __init__(self, presses):
         self.presses = presses
@@ -54,7 +56,7 @@ def by_kvpress(model, ids, presses, attention):
 
 
 def by_winnow(program, model, text, spec, budget, threads):
-    """What `winnow run --dump-kept` writes, in f32 throughout."""
+    """The output of `winnow run --dump-kept`, with f32 throughout."""
     with tempfile.TemporaryDirectory() as folder:
         prompt, dump = os.path.join(folder, "text"), os.path.join(folder, "kept.json")
         with open(prompt, "wb") as file:
@@ -70,5 +72,5 @@ def by_winnow(program, model, text, spec, budget, threads):
 
 
 def overlap(a, b):
-    """[layer][head] shares of the entries that both keep, of what the larger keeps."""
+    """[layer][head] shares of entries in both sets, relative to the larger set."""
     return [[len(set(x) & set(y)) / max(len(x), len(y), 1) for x, y in zip(of_a, of_b)] for of_a, of_b in zip(a, b)]

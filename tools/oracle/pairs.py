@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What kvpress and winnow both have: a press, and the spec that asks winnow for the same."""
+"""Methods that kvpress and winnow share: a press, and winnow's equivalent spec."""
 
 from dataclasses import dataclass
 from typing import Callable
@@ -25,13 +25,13 @@ EXPECTED = f"expected-attention:future={FUTURE},sinks={SINKS}"
 class Pair:
     name: str
     spec: str
-    press: Callable  # of the share that goes
-    attention: str = "sdpa"  # transformers' way that the press needs
-    alpha: float = 0  # kvpress's share of the budget that is safe in each head
-    golden: bool = True  # whether the two follow the same rules, so that their kept sets are the same
+    press: Callable  # by the evicted share
+    attention: str = "sdpa"  # implementation in transformers that the press needs
+    alpha: float = 0  # kvpress's share of the budget that each head keeps safely
+    golden: bool = True  # whether both follow the same rules, so that their kept sets must be equal
 
     def spec_for(self, budget):
-        """kvpress counts the window among a head's safe entries, winnow what lies before it only: {floor} in its terms."""
+        """winnow's {floor}: kvpress counts the window among a head's safe entries, winnow only entries before it."""
         safe_before_window = int(self.alpha * budget) - WINDOW
         floor = (safe_before_window + 0.5) / (budget - WINDOW) if safe_before_window > 0 else 0
         return self.spec.format(floor=round(floor, 4))
@@ -39,8 +39,8 @@ class Pair:
 
 @dataclass
 class WholeSoftmax(ExpectedAttentionPress):
-    """Expected attention as winnow's softmax=all has it: the first tokens stay, and are in the softmax. kvpress leaves them out of it,
-    which weighs the query heads of a group differently before their mean."""
+    """Expected attention like winnow's softmax=all: the first tokens are kept and are part of the softmax. kvpress
+    leaves them out of it, which changes the weights of a group's query heads in their mean."""
 
     n_sink: int = 0
 

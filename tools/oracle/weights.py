@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One model for both sides: a copy of a GGUF whose weights are f32, its tokenizer, and the network that transformers makes of it."""
+"""One model for both programs: a copy of a GGUF file with f32 weights, its tokenizer, and its network in
+transformers."""
 
 import os
 
@@ -10,7 +11,8 @@ from transformers import AutoModelForCausalLM
 
 
 def write_f32(source, target):
-    """Copies a GGUF, weights turned to f32, so that neither side quantises anything and both read the same numbers."""
+    """Copies a GGUF file with its weights converted to f32, so that neither program quantises and both read the same
+    numbers."""
     reader = gguf.GGUFReader(source)
     writer = gguf.GGUFWriter(target, reader.fields["general.architecture"].contents())
     written_by_the_writer = ("GGUF.", "general.architecture", "general.file_type", "general.quantization_version")
@@ -28,7 +30,7 @@ def write_f32(source, target):
 
 
 def tokenizer(path):
-    """The tokenizer of a GGUF of the SmolLM2 family. transformers' own reading of a GGUF misses that its digits are single tokens."""
+    """The tokenizer of a SmolLM2 GGUF file. transformers' own GGUF reader misses that digits are single tokens."""
     fields = gguf.GGUFReader(path).fields
     kind = fields["tokenizer.ggml.model"].contents(), fields["tokenizer.ggml.pre"].contents()
     if kind != ("gpt2", "smollm"):
