@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# ggml and libllama where they are installed with winnow: beside it, so that what is installed needs no folder of the
-# build. Libraries of the system, which the loader finds by itself, stay where they are.
+# ggml and libllama are installed beside winnow, so that an installation does not depend on the build folder. System
+# libraries, which the loader finds by itself, are not installed.
 get_filename_component(WINNOW_GGML_FOLDER "${llama_LIBRARY}" DIRECTORY)
 if(llama_LIBRARY MATCHES "\\.a$" OR WINNOW_GGML_FOLDER MATCHES "^/(usr|lib|lib64)(/|$)")
   set(WINNOW_CARRIES_GGML OFF)
@@ -16,9 +16,9 @@ target_include_directories(llama_common SYSTEM INTERFACE ${LLAMA_COMMON_INCLUDE}
 target_link_libraries(llama_common INTERFACE ${LLAMA_COMMON_LIBRARY} llama)
 find_path(LLAMA_TEMPLATES Qwen-Qwen3-0.6B.jinja PATH_SUFFIXES llama-common/templates HINTS ${WINNOW_GGML_FOLDER}/../share)  # for tests
 
-# winnow_install_ggml(FOLDER COMPONENT): each library by the name that others ask for, without links, which a wheel
-# cannot have; and under glibc-hwcaps/ those of newer processors, where `get-deps.sh portable` has built them. The
-# loader takes the best.
+# winnow_install_ggml(FOLDER COMPONENT): installs each library under its SONAME, without links, which a wheel cannot
+# have; and under glibc-hwcaps/ the variants for newer processors, if `get-deps.sh portable` built them. The loader picks
+# the best.
 function(winnow_install_ggml folder component)
   if(NOT WINNOW_CARRIES_GGML)
     return()
@@ -36,8 +36,8 @@ function(winnow_install_ggml folder component)
   endif()
 endfunction()
 
-# winnow_run_path(TARGET FOLDER LIBRARIES): TARGET, which is installed in FOLDER, finds ggml in LIBRARIES. Both are
-# relative to the prefix.
+# winnow_run_path(TARGET FOLDER LIBRARIES): sets the run path with which TARGET, installed in FOLDER, finds ggml in
+# LIBRARIES. Both folders are relative to the prefix.
 function(winnow_run_path target folder libraries)
   if(WINNOW_CARRIES_GGML)
     file(RELATIVE_PATH path /${folder} /${libraries})

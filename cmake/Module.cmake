@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# winnow_module(NAME SOURCES... KERNELS... DEPS... PRIVATE_DEPS...): one static library for one folder of src/. KERNELS are sources for
-# several kinds of processors.
-# A folder may include the headers of those in its DEPS, and of theirs: tests/includes checks it. Outside of a shared library only what is
-# marked with WINNOW_EXPORT is visible.
+# winnow_module(NAME SOURCES... KERNELS... DEPS... PRIVATE_DEPS...): one static library for one folder of src/. KERNELS are
+# sources that are compiled for several kinds of processors. A folder may include the headers of its DEPS and of their
+# DEPS in turn, which tests/includes checks. A shared library shows only names marked with WINNOW_EXPORT.
 function(winnow_module name)
   cmake_parse_arguments(M "" "" "SOURCES;KERNELS;DEPS;PRIVATE_DEPS" ${ARGN})
   add_library(winnow_${name} STATIC ${M_SOURCES} ${M_KERNELS})
@@ -12,7 +11,7 @@ function(winnow_module name)
   winnow_jumbo(winnow_${name} ${M_KERNELS})
 endfunction()
 
-# winnow_cold(TARGET): nothing in it is hot, so it is compiled fast: in two thirds of the time.
+# winnow_cold(TARGET): has no hot code, so it is compiled with less optimisation, in two thirds of the time.
 function(winnow_cold target)
   target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1> $<$<CONFIG:Debug>:-O0>)
 endfunction()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# MPI shares an evaluation among processes where it is there; without it `winnow eval --shard` and `merge` do so by hand. Only the command links it.
+# With MPI, processes share an evaluation; without it, use `winnow eval --shard` and `merge`. Only the command links it.
 set(WINNOW_MPI AUTO CACHE STRING "Use MPI: AUTO (where it is found), ON, OFF")
 set_property(CACHE WINNOW_MPI PROPERTY STRINGS AUTO ON OFF)
 set(WINNOW_HAS_MPI OFF)

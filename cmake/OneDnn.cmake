@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# oneDNN multiplies long prompts in bf16 where it is there; without it ggml does everything. It must run on libgomp's threads or on none, since each call is kept
-# on its thread through libgomp. (Debian's package for find_package asks for OpenCL, which is not needed.)
+# With oneDNN, long prompts are multiplied in bf16; without it ggml does everything. It must use libgomp's threads or none,
+# since winnow keeps each call on its thread through libgomp. (Debian's CMake package needs OpenCL, which winnow does not.)
 include(CheckCXXSourceCompiles)
 option(WINNOW_ONEDNN "Use oneDNN where it is found" ON)
 find_library(DNNL_LIBRARY dnnl)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# The library that is installed: its modules in one shared object, so that a user's project links one thing and sees only include/winnow.
+# The installed library: all modules in one shared object, so that a user's project links one library and sees only
+# include/winnow.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 include(GenerateExportHeader)
@@ -42,7 +43,7 @@ if(WINNOW_BUILD_CLI)
     install(FILES ${PROJECT_SOURCE_DIR}/packaging/winnow.service DESTINATION lib/systemd/system)
   endif()
   install(FILES ${PROJECT_SOURCE_DIR}/docs/winnow.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
-  # As they lie in the source, so that links between them hold.
+  # In the same folders as in the source, so that links between them work.
   set(documents ${CMAKE_INSTALL_DATADIR}/doc/winnow)
   install(FILES ${PROJECT_SOURCE_DIR}/README.md DESTINATION ${documents})
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs DESTINATION ${documents} PATTERN winnow.1 EXCLUDE)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# `winnow serve` needs Boost's Asio and Beast (headers only), OpenSSL, and prometheus-cpp's core for its metrics. Without them the command is
-# built without it. (prometheus-cpp's own CMake package also looks for what its other libraries need.)
+# `winnow serve` needs Boost's Asio and Beast (headers only), OpenSSL, and prometheus-cpp's core for its metrics. Without
+# them the command is built without `serve`. (prometheus-cpp's own CMake package also needs the dependencies of its other
+# libraries.)
 find_package(Boost 1.81 QUIET)
 find_package(OpenSSL QUIET)
 find_path(PROMETHEUS_INCLUDE prometheus/registry.h)

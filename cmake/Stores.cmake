@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Where documents can be stored. winnow_lmdb and winnow_redis are what each store needs. A place of a kind that is not built is refused by a
-# sentence.
+# Stores for documents. winnow_lmdb and winnow_redis are the stores' dependencies. A store of a kind that is not built is
+# refused with an error.
 set(WINNOW_STORES "lmdb;redis" CACHE STRING "Stores of documents: lmdb (a folder), redis (a server; by hiredis and OpenSSL), both, or OFF")
 foreach(store IN LISTS WINNOW_STORES)
   if(NOT store MATCHES "^(lmdb|redis|OFF)$")

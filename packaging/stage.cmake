@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-# Completes what is installed into CPack's folder to a package. CPack runs this before it packs.
+# Completes the files installed into CPack's folder to a package. CPack runs this before it packs.
 #
-# A package built on Debian 12 also runs on Debian 13. So it has the libraries whose versions differ between them,
-# beside ggml, where the command and the library look first. Others are dependencies of the .deb; the tar.gz has these,
-# too.
+# A package built on Debian 12 also runs on Debian 13. Therefore it contains the libraries whose versions differ between
+# the two, beside ggml, where the command and the library look first. Other libraries are dependencies of the .deb; the
+# tar.gz contains them.
 cmake_minimum_required(VERSION 3.25)
 set(everywhere c m dl rt pthread stdc\\+\\+ gcc_s)
 set(in_debian edit bsd md tinfo lmdb xxhash ssl crypto z gomp OpenCL)
@@ -27,7 +27,7 @@ foreach(file IN LISTS found)
   configure_file(${real} ${libraries}/${name} COPYONLY)
 endforeach()
 
-# What others wrote may be copied with its terms.
+# The terms of third-party code must be copied with it.
 set(documents ${prefix}/share/doc/winnow)
 file(MAKE_DIRECTORY ${documents})
 execute_process(COMMAND ${CPACK_WINNOW_SOURCE}/packaging/notices.sh ${found} OUTPUT_FILE ${documents}/copyright COMMAND_ERROR_IS_FATAL ANY)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# What winnow takes of llama-common, for builds that have no program of llama.cpp: no command line, presets, terminal or
-# child processes, which take a fifth of the processor time. The formats of tool calls, short files with long headers,
-# are compiled as one.
+# The part of llama-common that winnow uses, for builds without llama.cpp's programs: no command line, presets, terminal
+# or child processes, which would take a fifth of the processor time. The formats of tool calls, short files with long
+# headers, are compiled as one.
 function(winnow_common)
   get_target_property(sources llama-common SOURCES)
   list(FILTER sources EXCLUDE REGEX "^(arg|console|debug|imatrix-loader|llguidance|preset|subproc)\\.cpp$")
