@@ -5,9 +5,15 @@
 #include <cpuid.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
-#include <cstdint>
 #endif
+#if defined(__linux__)
+#include <sys/auxv.h>
+#endif
+
+#include <array>
+#include <span>
+
+#include "base/hash.h"
 
 namespace winnow {
 
@@ -71,10 +77,42 @@ bool multiplies_bf16() {
   return has;
 }
 
+std::uint64_t processor_kind() {
+  constexpr unsigned kStepping = 0xF;
+  constexpr unsigned kSse4AndAvx = 0x30181201;        // SSE3, SSSE3, FMA, SSE4.1, SSE4.2, AVX, F16C
+  constexpr unsigned kAvx2AndAvx512 = 0xD0230020;     // AVX2, AVX-512 F, DQ, IFMA, CD, BW, VL
+  constexpr unsigned kByteInstructions = 0x00005842;  // AVX-512 VBMI, VBMI2, VNNI, BITALG, VPOPCNTDQ
+  constexpr unsigned kTilesAndF16 = 0x03C0000C;       // AVX-512 4VNNIW, 4FMAPS, FP16, AMX
+  constexpr unsigned kLaterInstructions = 0x00A00030;  // AVX-VNNI, AVX-512 BF16, AMX-FP16, AVX-IFMA
+  const Leaf vendor = cpuid(0, 0);
+  const Leaf model = cpuid(1, 0);
+  const Leaf features = cpuid(7, 0);
+  const std::array<unsigned, 10> facts{vendor.b,
+                                       vendor.c,
+                                       vendor.d,
+                                       model.a & ~kStepping,
+                                       model.c & kSse4AndAvx,
+                                       features.b & kAvx2AndAvx512,
+                                       features.c & kByteInstructions,
+                                       features.d & kTilesAndF16,
+                                       cpuid(7, 1).a & kLaterInstructions,
+                                       has_amx_bf16() ? 1U : 0U};
+  return hash_of(std::as_bytes(std::span(facts)));
+}
+
 #else
 
 bool has_amx_bf16() { return false; }
 bool multiplies_bf16() { return false; }
+
+std::uint64_t processor_kind() {
+#if defined(__linux__)
+  const std::array<unsigned long, 2> facts{getauxval(AT_HWCAP), getauxval(AT_HWCAP2)};
+  return hash_of(std::as_bytes(std::span(facts)));
+#else
+  return 0;
+#endif
+}
 
 #endif
 

@@ -22,16 +22,26 @@ std::string scheme_of(const std::string& where) {
   return where.substr(0, end + kEnd.size());
 }
 
-}  // namespace
+enum class Kind : std::uint8_t { folder, redis };
 
-std::unique_ptr<ByteStore> open(const Place& place, Missing missing) {
+Kind kind_of(const Place& place) {
   if (place.where.empty())
     throw UsageError(fmt::format("the place of the {} is empty: give a folder or {}", place.contents, kRedisForm));
   const auto scheme = scheme_of(place.where);
-  if (scheme == kPlainScheme || scheme == kTlsScheme) return open_redis(place, missing);
+  if (scheme == kPlainScheme || scheme == kTlsScheme) return Kind::redis;
   if (!scheme.empty())
     throw UsageError(fmt::format("{} cannot be kept in {}…: give a folder or {}", place.contents, scheme, kRedisForm));
-  return open_folder(place, missing);
+  return Kind::folder;
+}
+
+}  // namespace
+
+std::unique_ptr<ByteStore> open(const Place& place, Missing missing) {
+  return kind_of(place) == Kind::redis ? open_redis(place, missing) : open_folder(place, missing);
+}
+
+std::unique_ptr<Values> open_values(const Place& place, std::size_t most) {
+  return kind_of(place) == Kind::redis ? open_redis_values(place) : open_value_folder(place, most);
 }
 
 std::string default_folder() {

@@ -31,12 +31,19 @@ class RedisServer {
   explicit RedisServer(const std::vector<std::string>& options = {}, const std::string& host = "127.0.0.1",
                        const std::string& port_option = "--port")
       : host_(host), port_(free_port()) {
-    std::vector<std::string> words = {
-        "redis-server", port_option, std::to_string(port_), "--bind",       host_, "--dir", folder_ / "",
-        "--save",       "",          "--logfile",           folder_ / "log"};
-    words.insert(words.end(), options.begin(), options.end());
+    words_ = {"redis-server", port_option, std::to_string(port_), "--bind",       host_, "--dir", folder_ / "",
+              "--save",       "",          "--logfile",           folder_ / "log"};
+    words_.insert(words_.end(), options.begin(), options.end());
+    start();
+  }
+  RedisServer(const RedisServer&) = delete;
+  RedisServer& operator=(const RedisServer&) = delete;
+  ~RedisServer() { stop(); }
+
+  /// Starts it after a stop(), empty.
+  void start() {
     std::vector<char*> arguments;
-    for (auto& word : words) arguments.push_back(word.data());
+    for (auto& word : words_) arguments.push_back(word.data());
     arguments.push_back(nullptr);
     process_ = fork();
     if (process_ == 0) {
@@ -45,10 +52,6 @@ class RedisServer {
     }
     wait_until_up();
   }
-  RedisServer(const RedisServer&) = delete;
-  RedisServer& operator=(const RedisServer&) = delete;
-  ~RedisServer() { stop(); }
-
   void stop() {
     if (process_ <= 0) return;
     kill(process_, SIGKILL);
@@ -86,6 +89,7 @@ class RedisServer {
   TempFolder folder_;
   std::string host_;
   int port_;
+  std::vector<std::string> words_;
   pid_t process_ = 0;
 };
 

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "base/byte_stream.h"
+#include "store/byte_store.h"
+
+namespace winnow::store {
+
+/// A value and the function that writes exactly `size` bytes of it.
+struct NewValue {
+  std::string key;  ///< 32 hexadecimal digits
+  std::size_t size = 0;
+  std::function<void(ByteSink&)> fill;
+};
+
+/// Bytes and number of stored values.
+struct ValuesHeld {
+  std::size_t bytes = 0;
+  std::size_t count = 0;
+};
+
+/// Large values that can be computed again: they may be dropped at any time, and their readers check them for damage.
+/// Each is written once under its key. Thread-safe. All calls throw StoreError, with the store's name, if it cannot be
+/// reached, read or written.
+class Values {
+ public:
+  virtual ~Values() = default;
+  /// Name of the store in messages.
+  virtual const std::string& name() const = 0;
+
+  /// Number of values that exist, up to the first missing one.
+  virtual std::size_t count(std::span<const std::string> keys) = 0;
+  /// A value as one part; nothing if there is none, and no part if its size differs.
+  virtual std::optional<Lease> get(const std::string& key, std::size_t size) = 0;
+  /// Stores the missing values of a chain, from its beginning. All count as used now, each one later than those after
+  /// it, so that these are dropped first. Stops where there is no more room.
+  virtual void keep(std::span<const NewValue> chain) = 0;
+  /// Removes a value, such as a damaged one.
+  virtual void erase(const std::string& key) = 0;
+  /// Values held, as far as the store tells.
+  virtual std::optional<ValuesHeld> held() const = 0;
+};
+
+/// Opens values in a folder, of at most `most` bytes, or on a Redis server, which has a limit of its own. Several
+/// processes may share them. A folder is created if it does not exist; a server need not be there yet. Throws
+/// UsageError for an invalid place or a folder that has files of others, StoreError if a folder cannot be created.
+std::unique_ptr<Values> open_values(const Place& place, std::size_t most);
+
+}  // namespace winnow::store

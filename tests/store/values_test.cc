@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+// Values that may be dropped: chains lose their ends first, and whatever happens to the store, a value is whole or
+// missing.
+#include "store/values.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <spdlog/fmt/fmt.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <random>
+#include <thread>
+
+#include "store/redis_server.h"
+#include "store/some_bytes.h"
+#include "support/refusal.h"
+#include "support/temp.h"
+#include "winnow/store_error.h"
+
+namespace winnow::test {
+namespace {
+
+namespace fs = std::filesystem;
+using store::Bytes;
+using store::NewValue;
+using store::Values;
+
+constexpr std::size_t kSize = 100'000;
+
+std::string value_key(int chain, int link) { return fmt::format("{:016x}{:016x}", chain, link); }
+
+/// Each value is the pattern of its place.
+Bytes value_of(int chain, int link) { return pattern(kSize, chain * 1000 + link); }
+
+void keep(Values& to, int chain, int links) {
+  std::vector<NewValue> values;
+  for (int i = 0; i < links; ++i) {
+    values.push_back({value_key(chain, i), kSize, [chain, i](ByteSink& sink) { sink.write(value_of(chain, i)); }});
+  }
+  to.keep(values);
+}
+
+std::vector<std::string> keys_of(int chain, int links) {
+  std::vector<std::string> out;
+  for (int i = 0; i < links; ++i) out.push_back(value_key(chain, i));
+  return out;
+}
+
+/// Number of values of a chain that exist anywhere in it.
+int held_of(Values& store, int chain, int links) {
+  int out = 0;
+  for (const auto& key : keys_of(chain, links)) out += static_cast<int>(store.count(std::span(&key, 1)));
+  return out;
+}
+
+/// True if every existing value of a chain is as it was written.
+bool are_whole(Values& store, int chain, int links) {
+  for (int i = 0; i < links; ++i) {
+    const auto found = store.get(value_key(chain, i), kSize);
+    if (!found) continue;
+    const auto wanted = value_of(chain, i);
+    if (found->parts.size() != 1 || !std::equal(wanted.begin(), wanted.end(), found->parts[0].begin())) return false;
+  }
+  return true;
+}
+
+std::size_t bytes_in(const std::string& folder) {
+  std::size_t out = 0;
+  for (const auto& entry : fs::directory_iterator(folder)) out += entry.file_size();
+  return out;
+}
+
+class ValueFolderTest : public testing::Test {
+ protected:
+  std::unique_ptr<Values> open(std::size_t most = std::size_t{1} << 30U) const {
+    return store::open_values({texts_, "texts"}, most);
+  }
+  TempFolder folder_;
+  std::string texts_ = folder_ / "a/texts";
+};
+
+TEST_F(ValueFolderTest, has_what_was_kept_when_it_is_opened_again) {
+  keep(*open(), 1, 5);
+  const auto store = open();
+  EXPECT_EQ(store->count(keys_of(1, 8)), 5U);
+  EXPECT_EQ(store->count(keys_of(2, 8)), 0U);
+  EXPECT_TRUE(are_whole(*store, 1, 5));
+  EXPECT_EQ(store->held()->count, 5U);
+  EXPECT_EQ(store->held()->bytes, 5 * kSize);
+  EXPECT_EQ(bytes_in(texts_), 5 * kSize);
+}
+
+TEST_F(ValueFolderTest, gives_no_bytes_of_another_size) {
+  const auto store = open();
+  keep(*store, 1, 1);
+  EXPECT_FALSE(store->get(value_key(2, 0), kSize));
+  EXPECT_TRUE(store->get(value_key(1, 0), kSize - 1)->parts.empty());
+  store->erase(value_key(1, 0));
+  EXPECT_FALSE(store->get(value_key(1, 0), kSize));
+  EXPECT_EQ(store->held()->bytes, 0U);
+}
+
+TEST_F(ValueFolderTest, drops_the_ends_of_the_chains_used_least_recently) {
+  const auto store = open(20 * kSize);
+  for (const int chain : {1, 2, 3}) keep(*store, chain, 6);
+  keep(*store, 1, 6);  // used again
+  keep(*store, 4, 6);
+  EXPECT_LE(bytes_in(texts_), 20 * kSize);
+  EXPECT_EQ(store->count(keys_of(1, 6)), 6U);
+  EXPECT_EQ(store->count(keys_of(4, 6)), 6U);
+  EXPECT_LT(store->count(keys_of(2, 6)), 6U);
+  for (const int chain : {1, 2, 3, 4})
+    EXPECT_EQ(held_of(*store, chain, 6), static_cast<int>(store->count(keys_of(chain, 6)))) << chain;
+}
+
+TEST_F(ValueFolderTest, keeps_the_beginning_of_a_chain_that_does_not_fit) {
+  const auto store = open(10 * kSize);
+  keep(*store, 1, 30);
+  EXPECT_EQ(store->count(keys_of(1, 30)), 10U);
+  keep(*store, 1, 30);
+  EXPECT_EQ(store->count(keys_of(1, 30)), 10U);
+  EXPECT_LE(bytes_in(texts_), 10 * kSize);
+}
+
+TEST_F(ValueFolderTest, refuses_folders_with_other_files) {
+  fs::create_directories(texts_);
+  std::ofstream(texts_ + "/thesis.txt") << "mine";
+  EXPECT_EQ(usage_error([&] { open(); }),
+            "cannot keep texts in " + texts_ + ": it has other files (thesis.txt); name an empty folder");
+  EXPECT_EQ(bytes_in(texts_), 4U);
+  fs::rename(texts_ + "/thesis.txt", texts_ + "/winnow-texts-9");
+  EXPECT_EQ(
+      usage_error([&] { open(); }),
+      "cannot keep texts in " + texts_ + ": it has the format winnow-texts-9, and this program reads winnow-texts-1");
+}
+
+TEST_F(ValueFolderTest, does_not_touch_what_others_put_there_later) {
+  const auto store = open(3 * kSize);
+  const std::string other(32, 'g');
+  for (const auto& name : {std::string("notes"), other + ".text", std::string(31, 'a') + ".text"})
+    std::ofstream(texts_ + "/" + name) << "mine";
+  for (int chain = 0; chain < 5; ++chain) keep(*store, chain, 3);
+  open(0);
+  for (const auto& name : {std::string("notes"), other + ".text", std::string(31, 'a') + ".text"})
+    EXPECT_EQ(fs::file_size(texts_ + "/" + name), 4U) << name;
+}
+
+TEST_F(ValueFolderTest, says_when_it_cannot_be_written) {
+  const auto store = open();
+  fs::remove_all(texts_);
+  EXPECT_EQ(message_of<StoreError>([&] { keep(*store, 1, 1); }),
+            "cannot write the texts in " + texts_ + ": No such file or directory");
+  EXPECT_EQ(store->count(keys_of(1, 1)), 0U);
+}
+
+TEST_F(ValueFolderTest, leaves_nothing_of_a_value_that_could_not_be_written) {
+  const auto store = open();
+  const pid_t child = fork();
+  if (child == 0) {
+    signal(SIGXFSZ, SIG_IGN);
+    const rlimit most{kSize / 2, kSize / 2};
+    setrlimit(RLIMIT_FSIZE, &most);
+    const auto message = message_of<StoreError>([&] { keep(*store, 1, 3); });
+    _exit(message == "cannot write the texts in " + texts_ + ": File too large" ? 0 : 1);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(bytes_in(texts_), 0U);
+}
+
+/// Runs work in a process that is killed after a random time.
+void kill_while(const std::function<void()>& work, std::mt19937& random) {
+  const pid_t child = fork();
+  if (child == 0) {
+    work();
+    _exit(0);
+  }
+  std::this_thread::sleep_for(std::chrono::microseconds(random() % 60'000));
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+}
+
+/// Number of processes that are killed: more by hand than in the suite.
+int kills() {
+  const char* const number = std::getenv("WINNOW_KILLS");
+  return number == nullptr ? 8 : std::atoi(number);
+}
+
+TEST_F(ValueFolderTest, has_whole_values_after_kills) {
+  std::mt19937 random(7);
+  open();
+  constexpr int kChains = 40;
+  constexpr int kLinks = 10;
+  for (int i = 0; i < kills(); ++i) {
+    kill_while(
+        [&] {
+          const auto store = open(150 * kSize);
+          for (int chain = i; true; ++chain) keep(*store, chain % kChains, kLinks);
+        },
+        random);
+    const auto store = open();
+    for (int chain = 0; chain < kChains; ++chain) EXPECT_TRUE(are_whole(*store, chain, kLinks)) << i << " " << chain;
+  }
+}
+
+TEST_F(ValueFolderTest, may_be_written_by_two_processes) {
+  open();
+  constexpr int kChains = 30;
+  constexpr int kLinks = 8;
+  constexpr std::size_t kMost = 100 * kSize;
+  const pid_t child = fork();
+  const auto store = open(kMost);
+  for (int i = 0; i < 2 * kChains; ++i) {
+    const int chain = child == 0 ? i % kChains : (2 * kChains - i) % kChains;
+    keep(*store, chain, kLinks);
+    if (!are_whole(*store, chain, kLinks)) {
+      if (child == 0) _exit(1);
+      ADD_FAILURE() << chain;
+    }
+  }
+  if (child == 0) _exit(0);
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+  EXPECT_LE(bytes_in(texts_), kMost + kMost / 10);
+  EXPECT_GT(bytes_in(texts_), kMost / 2);
+}
+
+class RedisValuesTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!RedisServer::is_installed()) GTEST_SKIP() << "redis-server is not installed";
+    redis_.emplace();
+  }
+  std::unique_ptr<Values> open() const { return store::open_values({redis_->url(), "texts"}, 0); }
+  std::optional<RedisServer> redis_;
+};
+
+TEST_F(RedisValuesTest, has_what_another_process_kept) {
+  keep(*open(), 1, 5);
+  const auto store = open();
+  keep(*store, 1, 6);
+  EXPECT_EQ(store->count(keys_of(1, 8)), 6U);
+  EXPECT_TRUE(are_whole(*store, 1, 6));
+  EXPECT_TRUE(store->get(value_key(1, 0), kSize - 1)->parts.empty());
+  store->erase(value_key(1, 3));
+  EXPECT_EQ(store->count(keys_of(1, 8)), 3U);
+  EXPECT_EQ(held_of(*store, 1, 8), 5);
+  EXPECT_FALSE(store->get(value_key(1, 3), kSize));
+}
+
+TEST_F(RedisValuesTest, says_that_the_server_is_gone_and_finds_it_again) {
+  const auto store = open();
+  keep(*store, 1, 2);
+  redis_->stop();
+  EXPECT_NE(message_of<StoreError>([&] { keep(*store, 1, 3); }), "");
+  EXPECT_NE(message_of<StoreError>([&] { store->count(keys_of(1, 3)); }), "");
+  redis_->start();
+  keep(*store, 2, 3);
+  EXPECT_EQ(store->count(keys_of(1, 3)), 0U);
+  EXPECT_TRUE(are_whole(*store, 2, 3));
+  EXPECT_EQ(store->count(keys_of(2, 3)), 3U);
+}
+
+TEST_F(RedisValuesTest, need_no_server_to_begin_with) {
+  redis_->stop();
+  const auto store = open();
+  EXPECT_NE(message_of<StoreError>([&] { store->count(keys_of(1, 3)); }), "");
+  redis_->start();
+  EXPECT_EQ(store->count(keys_of(1, 3)), 0U);
+}
+
+}  // namespace
+}  // namespace winnow::test
