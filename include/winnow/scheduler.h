@@ -115,6 +115,11 @@ struct WINNOW_EXPORT SchedulerOptions {
   /// Additional bytes for full keys and values of texts. A later request with the same beginning reads only the rest,
   /// with any method; its answer is the same.
   std::size_t text_memory = 0;
+  /// Where such texts are also stored: a folder or the address of a Redis server; empty: in memory alone. They are then
+  /// found after a restart, and by other processes.
+  std::string texts = {};
+  /// Most bytes of a folder of texts.
+  std::size_t texts_size = std::size_t{20} << 30U;
 
   /// Throws UsageError for a value out of range.
   void check() const;

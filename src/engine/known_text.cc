@@ -11,11 +11,12 @@
 
 namespace winnow::engine {
 
-KnownText::KnownText(Session::Impl& session, TextStore& store, std::string owner, std::span<const Token> text, int most,
+KnownText::KnownText(Session::Impl& session, TextTiers stores, std::string owner, std::span<const Token> text, int most,
                      ElementType type)
-    : store_(store),
+    : store_(stores.memory),
+      tier_(stores.tier),
       owner_(std::move(owner)),
-      chain_(store.find(owner_, text)),
+      chain_(store_.find(owner_, text)),
       known_(std::min(static_cast<int>(chain_.size()), most / TextBlock::kTokens)) {
   constexpr auto kTokens = as_size(TextBlock::kTokens);
   const std::size_t bytes = TextBlock::bytes(session.hparams, type);
@@ -57,6 +58,7 @@ void KnownText::store() {
   for (auto& block : read_) chain_.push_back(std::move(block));
   read_.clear();
   store_.put(owner_, chain_);
+  if (tier_ != nullptr) tier_->keep(owner_, chain_);
 }
 
 }  // namespace winnow::engine

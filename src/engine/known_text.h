@@ -10,15 +10,15 @@
 #include "cache/scratch.h"
 #include "engine/hidden_states.h"
 #include "engine/session_impl.h"
-#include "engine/text_store.h"
+#include "engine/text_fetch.h"
 
 namespace winnow::engine {
 
-/// The part of a text that a reading takes from a store, and the blocks that it leaves there.
+/// The part of a text that a reading takes from memory, and the blocks that it leaves in all tiers.
 class KnownText {
  public:
-  /// Takes blocks of the first `most` tokens at most. Session and store outlive it.
-  KnownText(Session::Impl& session, TextStore& store, std::string owner, std::span<const Token> text, int most,
+  /// Takes blocks of the first `most` tokens at most. Session and stores outlive it.
+  KnownText(Session::Impl& session, TextTiers stores, std::string owner, std::span<const Token> text, int most,
             ElementType type);
   KnownText(const KnownText&) = delete;
   KnownText& operator=(const KnownText&) = delete;
@@ -35,6 +35,7 @@ class KnownText {
 
  private:
   TextStore& store_;
+  TextTier* tier_;
   std::string owner_;
   std::vector<TextBlockPtr> chain_;               ///< of the store, from the beginning of the text
   int known_;                                     ///< blocks of it that are put into a scratch

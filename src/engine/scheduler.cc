@@ -30,12 +30,24 @@ using Tasks = std::vector<std::unique_ptr<Task>>;
 
 /// Prompts that are read at a time. Each holds hidden states and one layer's keys and values.
 constexpr int kReading = 2;
+/// How long a thread without other work waits for stored texts before it looks for other requests.
+constexpr std::chrono::milliseconds kFetchWait(5);
+/// Part of the memory of texts that may wait to be written.
+constexpr std::size_t kQueuedShare = 4;
+
+std::unique_ptr<engine::TextTier> open_tier(const SchedulerOptions& options, const Session::Impl& session) {
+  if (options.texts.empty()) return nullptr;
+  return std::make_unique<engine::TextTier>(store::open_values({options.texts, "texts"}, options.texts_size),
+                                            engine::key_of(session), options.text_memory / kQueuedShare);
+}
 
 }  // namespace
 
 void SchedulerOptions::check() const {
   if (parallel < 1) throw UsageError(fmt::format("cannot answer {} requests at a time: at least 1", parallel));
   if (max_itl.count() < 0) throw UsageError(fmt::format("tokens cannot be {} ms apart", max_itl.count()));
+  if (!texts.empty() && text_memory == 0)
+    throw UsageError("texts cannot be kept in a folder or on a server without memory for them, and there are 0 bytes");
 }
 
 struct Scheduler::Impl {
@@ -45,8 +57,10 @@ struct Scheduler::Impl {
         room{.session = session,
              .candidates = {},
              .prefixes = engine::Prefixes(o.prefix_memory),
-             .texts = engine::TextStore(o.text_memory)} {
+             .texts = engine::TextStore(o.text_memory),
+             .tier = nullptr} {
     options.check();
+    room.tier = open_tier(options, session);
   }
 
   static bool is_reading(const Task& task) { return !task.is_read() && !task.has_ended() && !task.is_waiting(); }
@@ -79,6 +93,8 @@ struct Scheduler::Impl {
   }
   void end_all();
   void begin_waiting();
+  /// True while a waiting task's text is brought into memory. Goes on with bringing it.
+  bool is_fetching();
   void begin(Task& task);
   bool is_text_being_read(const Task& task) const;
   bool fits(const Task& task) const;
@@ -92,9 +108,9 @@ struct Scheduler::Impl {
 
   Session::Impl& session;
   SchedulerOptions options;
+  engine::TaskRoom room;
   Tasks waiting;
   Tasks running;
-  engine::TaskRoom room;
   std::vector<float> logits;  ///< logits of a step
   PrefixUse use;
   double longest_quantum_ms = 0;
@@ -137,7 +153,7 @@ Tasks::iterator Scheduler::Impl::next_waiting(const Among& among) {
   auto first = waiting.end();
   std::optional<std::invoke_result_t<decltype(rank), const Task&>> best;
   for (auto task = waiting.begin(); task != waiting.end(); ++task) {
-    if ((*task)->has_ended() || is_text_being_read(**task) || !among(**task)) continue;
+    if ((*task)->has_ended() || (*task)->is_fetching() || is_text_being_read(**task) || !among(**task)) continue;
     const auto own = rank(**task);
     if (best && *best <= own) continue;
     first = task;
@@ -167,7 +183,12 @@ bool Scheduler::Impl::may_read(const Task& text) const {
   return reading == 0 || (reading < kReading && is_first);
 }
 
-/// Requests without a text do not wait for texts that are being read.
+bool Scheduler::Impl::is_fetching() {
+  return std::any_of(waiting.begin(), waiting.end(), [](const auto& task) { return task->is_fetching(); });
+}
+
+/// Requests without a text do not wait for texts that are being read, and none waits for the fetching of another one's
+/// text, unless it has to fetch, too.
 void Scheduler::Impl::begin_waiting() {
   while (static_cast<int>(running.size()) < options.parallel) {
     auto next = next_waiting([](const Task&) { return true; });
@@ -176,6 +197,9 @@ void Scheduler::Impl::begin_waiting() {
       next = next_waiting([](const Task& task) { return !task.needs_text(); });
       if (next == waiting.end() || !fits(**next)) return;
     }
+    if (!(*next)->has_fetched() && is_fetching()) return;
+    (*next)->fetch();
+    if ((*next)->has_ended() || (*next)->is_fetching()) continue;
     const auto at = next - waiting.begin();
     running.push_back(std::move(waiting[at]));
     waiting.erase(waiting.begin() + at);
@@ -216,7 +240,10 @@ bool Scheduler::Impl::read_for_a_while(Clock::time_point began) {
     sweep();
     begin_waiting();
     auto* const task = next_to_read();
-    if (task == nullptr) return has_read;
+    if (task == nullptr) {
+      if (!has_read && !is_answering() && is_fetching()) room.tier->wait(kFetchWait);
+      return has_read;
+    }
     task->read();
     has_read = true;
     if (holds_up) longest_quantum_ms = std::max(longest_quantum_ms, ms_since(quantum_began));
@@ -321,7 +348,7 @@ bool Scheduler::advance() {
     s.sweep();
     const auto began = Clock::now();
     s.step();
-    goes_on = s.read_for_a_while(began) || !s.only_waits();
+    goes_on = s.read_for_a_while(began) || s.is_fetching() || !s.only_waits();
     s.sweep();
   } catch (const Interrupted&) {
     s.end_all();

@@ -34,7 +34,8 @@ Task::Task(Scheduler::Id id, Request request, RequestPlan plan, TaskRoom& room)
       plan_(std::move(plan)),
       room_(room),
       prompt_tokens_(source_tokens(request_) + static_cast<int>(request_.question.size())) {
-  if (plan_.text) text_.emplace(room_.session, request_, *plan_.text, TextStores{room_.prefixes, room_.texts});
+  if (plan_.text)
+    text_.emplace(room_.session, request_, *plan_.text, TextStores{room_.prefixes, {room_.texts, room_.tier.get()}});
 }
 
 CacheSource* Task::source() const {
@@ -91,6 +92,10 @@ void Task::guarded(const Work& work) {
 void Task::fail(std::exception_ptr error) {
   error_ = std::move(error);
   ended_ = true;
+}
+
+void Task::fetch() {
+  if (text_) guarded([this] { text_->fetch(); });
 }
 
 void Task::begin() {

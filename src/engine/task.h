@@ -29,6 +29,7 @@ struct TaskRoom {
   Sampler::Candidates candidates;
   Prefixes prefixes;
   TextStore texts;
+  std::unique_ptr<TextTier> tier;
   double read_ms = 1;         ///< total time of reading so far
   double read_tokens = 1;     ///< tokens read in read_ms
   network::Pass packed = {};  ///< keeps the memory for packed weights after its first use
@@ -68,6 +69,12 @@ class Task {
   const std::string& key() const { return request_.key; }
   int priority() const { return request_.priority; }
 
+  /// True if its text is in memory as far as it is stored, or on its way.
+  bool has_fetched() const { return !text_ || text_->has_fetched(); }
+  /// Begins to bring stored parts of its text into memory. Ends the task on an error.
+  void fetch();
+  /// True while it waits for them and cannot begin.
+  bool is_fetching() { return text_ && !has_begun() && !ended_ && text_->is_fetching(); }
   /// begin(), read() and take() end the task on an error. They throw Interrupted only.
   void begin();
   /// Reads one chunk through one layer, or some tokens of the question. After reading, copies one layer of the cache

@@ -94,7 +94,7 @@ bool has_experts(const model::Hparams& hparams) {
 /// If chunks consist of whole blocks, the same matrix products compute a block in every text. Not so with experts:
 /// their products depend on the number of rows of a pass that have chosen an expert.
 bool TextReading::is_known_text() const {
-  return text_.cache_salt && !text_.prompt_logprobs && texts_.memory() > 0 &&
+  return text_.cache_salt && !text_.prompt_logprobs && texts_.memory.memory() > 0 &&
          session_.options.chunk % TextBlock::kTokens == 0 && !has_experts(session_.hparams);
 }
 
@@ -105,13 +105,25 @@ int TextReading::most_known(bool is_packed) const {
   return std::max(0, std::min(part().reading->first_seen(session_), tokens - (is_packed ? 1 : TextBlock::kTokens)));
 }
 
+TextReading::KnownKey TextReading::known_key(const network::Pass& pass) const {
+  const bool is_packed = pass.room() != nullptr && pass.room()->set;
+  const auto type = plan_.parts().front().reading->first().scratch_type();
+  return {fmt::format("{} {} {}", static_cast<int>(type), is_packed, *text_.cache_salt), most_known(is_packed), type};
+}
+
+void TextReading::fetch() {
+  if (std::exchange(has_fetched_, true) || texts_.tier == nullptr || !is_known_text() || stored() > 0) return;
+  const auto& part = plan_.parts().front();
+  const auto key = known_key(session_.begin_pass(as_size(part.stage.tokens()), part.reading->bytes().all()));
+  if (key.most < TextBlock::kTokens) return;
+  fetch_.emplace(session_, texts_, key.owner, std::span(text_.tokens).first(as_size(key.most)), key.type);
+}
+
 void TextReading::begin_text() {
   const auto& stage = part().stage;
-  const auto pass = session_.begin_pass(as_size(stage.tokens()), part().reading->bytes().all());
-  const bool is_packed = pass.room() != nullptr && pass.room()->set;
-  const auto type = part().reading->first().scratch_type();
-  known_.emplace(session_, texts_, fmt::format("{} {} {}", static_cast<int>(type), is_packed, *text_.cache_salt),
-                 stage_tokens(), most_known(is_packed), type);
+  const auto key = known_key(session_.begin_pass(as_size(stage.tokens()), part().reading->bytes().all()));
+  known_.emplace(session_, texts_, key.owner, stage_tokens(), key.most, key.type);
+  fetch_.reset();
   found_ = as_size(known_->tokens());
   const ReadingInput input{.text = stage_tokens(), .known = &*known_};
   if (found_ == 0) {

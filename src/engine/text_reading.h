@@ -14,6 +14,7 @@
 #include "engine/promise.h"
 #include "engine/prompt_reading.h"
 #include "engine/session_impl.h"
+#include "engine/text_fetch.h"
 #include "winnow/scheduler.h"
 
 namespace winnow::engine {
@@ -21,7 +22,7 @@ namespace winnow::engine {
 /// Stores of a scheduler, which outlive its readings.
 struct TextStores {
   Prefixes& prefixes;  ///< compressed texts
-  TextStore& texts;    ///< keys and values of texts
+  TextTiers texts;     ///< keys and values of texts
 };
 
 /// Reads and compresses a text by quanta, stage after stage. The first stage is a prompt. Later ones are read like
@@ -37,6 +38,11 @@ class TextReading {
   /// True if it will store a longer beginning of `later`, which has not begun, than is stored now.
   bool will_store_more_of(const TextReading& later) const;
 
+  /// Begins to bring stored keys and values into memory, if they are elsewhere. Does nothing after the first call.
+  void fetch();
+  bool has_fetched() const { return has_fetched_ || texts_.tier == nullptr; }
+  /// True while it waits for them. Goes on with bringing them.
+  bool is_fetching() { return fetch_ && fetch_->advance(); }
   /// Takes the stored stages. Throws MemoryError.
   void begin();
   /// True if the text's keys and values are looked up and stored.
@@ -74,6 +80,13 @@ class TextReading {
   std::span<const Token> stage_tokens() const;
   void begin_stage();
   void begin_text();
+  /// Identifies the first stage's keys and values.
+  struct KnownKey {
+    std::string owner;
+    int most = 0;  ///< tokens that may be taken from the store
+    ElementType type = ElementType::f16;
+  };
+  KnownKey known_key(const network::Pass& pass) const;
   /// Most tokens of the text that may be taken from the store.
   int most_known(bool is_packed) const;
   void advance_reading();
@@ -87,7 +100,7 @@ class TextReading {
   const RequestText& text_;
   const TextPlan& plan_;
   Prefixes& prefixes_;
-  TextStore& texts_;
+  TextTiers texts_;
   std::vector<std::size_t> ends_;  ///< [stage]
   struct Lookup {
     std::uint64_t generation;  ///< of `prefixes_`
@@ -100,6 +113,8 @@ class TextReading {
   std::size_t found_ = 0;
   std::size_t stage_ = 0;  ///< the current stage
   std::optional<Past> past_;
+  bool has_fetched_ = false;
+  std::optional<TextFetch> fetch_;
   std::optional<KnownText> known_;
   std::optional<PromptReading> reading_;
   std::optional<Extension> extension_;  ///< set if the stage is only appended

@@ -26,6 +26,7 @@ TextBlock::TextBlock(MemoryAccount& account, const model::Hparams& hparams, Elem
     places_.push_back(place);
     place += layer_bytes(hparams, type, layer);
   }
+  places_.push_back(place);
   rows_ = Buffer(account, place, "keys and values of a text");
 }
 
@@ -36,11 +37,11 @@ std::size_t TextBlock::bytes(const model::Hparams& hparams, ElementType type) {
 }
 
 void TextBlock::copy(int layer, int first, const cache::LayerScratch& from) {
-  from.copy_rows(first, kTokens, rows_.data() + places_[as_size(layer)]);
+  from.copy_rows(first, kTokens, rows(layer).data());
 }
 
 void TextBlock::put(int layer, int first, cache::LayerScratch& to) const {
-  to.put_rows(first, kTokens, rows_.data() + places_[as_size(layer)]);
+  to.put_rows(first, kTokens, rows(layer).data());
 }
 
 std::vector<TextStore::Node*> TextStore::chain(std::string_view owner, std::span<const Token> text) const {

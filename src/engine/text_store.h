@@ -36,13 +36,19 @@ class TextBlock {
 
   std::span<const Token> tokens() const { return tokens_; }
   std::size_t bytes() const { return rows_.size() + tokens_.size() * sizeof(Token); }
+  int layers() const { return static_cast<int>(places_.size()) - 1; }
+  /// A layer's keys and values, as cache::LayerScratch::copy_rows() writes them.
+  std::span<std::byte> rows(int layer) { return {rows_.data() + places_[layer], rows_bytes(layer)}; }
+  std::span<const std::byte> rows(int layer) const { return {rows_.data() + places_[layer], rows_bytes(layer)}; }
   /// Copies a layer's rows from `first` on, out of a scratch or back into it.
   void copy(int layer, int first, const cache::LayerScratch& from);
   void put(int layer, int first, cache::LayerScratch& to) const;
 
  private:
+  std::size_t rows_bytes(int layer) const { return places_[layer + 1] - places_[layer]; }
+
   std::vector<Token> tokens_;
-  std::vector<std::size_t> places_;  ///< [layer that stores]
+  std::vector<std::size_t> places_;  ///< [layer that stores + 1], the last one is the end
   Buffer rows_;
 };
 

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/text_tier.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <array>
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <functional>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "base/as_size.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/start_thread.h"
+
+namespace winnow::engine {
+
+namespace {
+
+constexpr int kReaders = 2;
+/// How long a store that has failed is left alone.
+constexpr double kPauseMs = 5000;
+
+/// Threads that run functions in the order in which they came.
+class TierThreads {
+ public:
+  /// Actions that have not begun when the threads end.
+  enum class Rest : std::uint8_t { dropped, run };
+
+  TierThreads(int count, Rest rest) : rest_(rest) {
+    try {
+      for (int i = 0; i < count; ++i)
+        threads_.push_back(start_thread("stored texts", [this] { return std::thread([this] { run(); }); }));
+    } catch (...) {
+      stop();
+      throw;
+    }
+  }
+  TierThreads(const TierThreads&) = delete;
+  TierThreads& operator=(const TierThreads&) = delete;
+  ~TierThreads() { stop(); }
+
+  void post(std::function<void()> action) {
+    {
+      const std::lock_guard lock(mutex_);
+      actions_.push_back(std::move(action));
+    }
+    came_.notify_one();
+  }
+
+ private:
+  void stop() {
+    {
+      const std::lock_guard lock(mutex_);
+      is_stopping_ = true;
+    }
+    came_.notify_all();
+    for (auto& thread : threads_) thread.join();
+  }
+  void run() {
+    std::unique_lock lock(mutex_);
+    while (true) {
+      came_.wait(lock, [this] { return is_stopping_ || !actions_.empty(); });
+      if (actions_.empty() || (is_stopping_ && rest_ == Rest::dropped)) return;
+      const auto action = std::move(actions_.front());
+      actions_.pop_front();
+      lock.unlock();
+      action();
+      lock.lock();
+    }
+  }
+
+  Rest rest_;
+  std::mutex mutex_;
+  std::condition_variable came_;
+  std::deque<std::function<void()>> actions_;
+  bool is_stopping_ = false;
+  std::vector<std::thread> threads_;
+};
+
+/// Whether a store works, which the log tells once when it changes.
+class TierHealth {
+ public:
+  enum Way : std::uint8_t { reading, writing };
+
+  explicit TierHealth(std::string name) : name_(std::move(name)) {}
+
+  /// Runs `work`, unless it failed a short while ago.
+  void attempt(Way way, const std::function<void()>& work) {
+    if (!may_try(way)) return;
+    try {
+      work();
+      worked(way);
+    } catch (const std::exception& error) {
+      failed(way, error.what());
+    }
+  }
+
+ private:
+  bool is_down() const { return down_[reading] || down_[writing]; }
+  bool may_try(Way way) {
+    const std::lock_guard lock(mutex_);
+    return !down_[way] || ms_since(*down_[way]) > kPauseMs;
+  }
+  void failed(Way way, const char* why) {
+    const std::lock_guard lock(mutex_);
+    if (!is_down()) log().warn("{}; answers go on without what is stored there", why);
+    down_[way] = Clock::now();
+  }
+  void worked(Way way) {
+    const std::lock_guard lock(mutex_);
+    if (!down_[way]) return;
+    down_[way].reset();
+    if (!is_down()) log().info("the texts in {} can be used again", name_);
+  }
+
+  std::string name_;
+  std::mutex mutex_;
+  std::array<std::optional<Clock::time_point>, 2> down_;  ///< time of the last failure, by Way
+};
+
+std::vector<std::string> keys_of(const TierBlocks& asked) {
+  std::vector<std::string> out;
+  for (const auto& name : asked.names) out.push_back(name.key.print());
+  return out;
+}
+
+/// Lowers a number that other threads may lower, too.
+void lower(std::atomic<std::size_t>& number, std::size_t to) {
+  std::size_t now = number;
+  while (to < now && !number.compare_exchange_weak(now, to)) continue;
+}
+
+}  // namespace
+
+struct TextTier::Impl {
+  Impl(std::unique_ptr<store::Values> v, std::size_t most_queued)
+      : values(std::move(v)), health(values->name()), queue(most_queued) {}
+
+  void write(std::span<const TextName> names, std::span<const TextBlockPtr> chain);
+  void read_blocks(TierBlocks& asked);
+  /// Returns false if the block is missing or damaged.
+  bool read_block(const TextName& name, TextBlock& block);
+  void ended(TierBlocks& asked);
+  void post(int threads, const std::shared_ptr<TierBlocks>& asked, const std::function<void(TierBlocks&)>& work);
+
+  std::unique_ptr<store::Values> values;
+  TierHealth health;
+  std::size_t queue;
+  std::atomic<std::size_t> queued{0};
+  std::mutex mutex;
+  std::condition_variable has_ended;
+  int ends = 0;  ///< of work since the last wait
+  TierThreads writer{1, TierThreads::Rest::run};
+  TierThreads readers{kReaders, TierThreads::Rest::dropped};
+};
+
+TextTier::TextTier(std::unique_ptr<store::Values> values, const TextKey& session, std::size_t queue)
+    : session_(session), impl_(std::make_unique<Impl>(std::move(values), queue)) {}
+
+TextTier::~TextTier() = default;
+
+std::optional<store::ValuesHeld> TextTier::held() const { return impl_->values->held(); }
+
+void TextTier::keep(std::string_view owner, std::span<const TextBlockPtr> chain) {
+  std::vector<Token> text;
+  std::size_t bytes = 0;
+  for (const auto& block : chain) {
+    text.insert(text.end(), block->tokens().begin(), block->tokens().end());
+    bytes += block->bytes();
+  }
+  if (chain.empty() || (impl_->queued > 0 && impl_->queued + bytes > impl_->queue)) return;
+  impl_->queued += bytes;
+  const auto shared = std::make_shared<std::vector<TextBlockPtr>>(chain.begin(), chain.end());
+  impl_->writer.post([this, bytes, shared, names = names(owner, text)] {
+    impl_->health.attempt(TierHealth::writing, [&] { impl_->write(names, *shared); });
+    shared->clear();
+    impl_->queued -= bytes;
+  });
+}
+
+void TextTier::Impl::write(std::span<const TextName> names, std::span<const TextBlockPtr> chain) {
+  std::vector<store::NewValue> out;
+  for (std::size_t i = 0; i < chain.size(); ++i) {
+    out.push_back(
+        {names[i].key.print(), value_bytes(*chain[i]), [&, i](ByteSink& to) { write_value(names[i], *chain[i], to); }});
+  }
+  values->keep(out);
+}
+
+void TextTier::Impl::post(int threads, const std::shared_ptr<TierBlocks>& asked,
+                          const std::function<void(TierBlocks&)>& work) {
+  asked->working = threads;
+  for (int i = 0; i < threads; ++i) {
+    readers.post([this, asked, work] {
+      if (!asked->is_unwanted) work(*asked);
+      ended(*asked);
+    });
+  }
+}
+
+void TextTier::Impl::ended(TierBlocks& asked) {
+  {
+    const std::lock_guard lock(mutex);
+    --asked.working;
+    ++ends;
+  }
+  has_ended.notify_one();
+}
+
+void TextTier::count(const std::shared_ptr<TierBlocks>& asked) {
+  impl_->post(1, asked, [impl = impl_.get()](TierBlocks& blocks) {
+    impl->health.attempt(TierHealth::reading, [&] { blocks.good = impl->values->count(keys_of(blocks)); });
+  });
+}
+
+void TextTier::read(const std::shared_ptr<TierBlocks>& asked) {
+  asked->good = asked->blocks.size();
+  impl_->post(kReaders, asked, [impl = impl_.get()](TierBlocks& blocks) { impl->read_blocks(blocks); });
+}
+
+void TextTier::Impl::read_blocks(TierBlocks& asked) {
+  while (!asked.is_unwanted) {
+    const std::size_t i = asked.next++;
+    if (i >= asked.good) return;
+    bool is_read = false;
+    health.attempt(TierHealth::reading, [&] { is_read = read_block(asked.names[i], *asked.blocks[i]); });
+    if (!is_read) lower(asked.good, i);
+  }
+}
+
+bool TextTier::Impl::read_block(const TextName& name, TextBlock& block) {
+  const auto key = name.key.print();
+  const auto found = values->get(key, value_bytes(block));
+  if (!found) return false;
+  if (!found->parts.empty() && read_value(found->parts.front(), name, block)) return true;
+  log().warn("a block of {} tokens in {} is damaged and is removed; its text is read anew", block.tokens().size(),
+             values->name());
+  values->erase(key);
+  return false;
+}
+
+void TextTier::wait(std::chrono::milliseconds most) {
+  std::unique_lock lock(impl_->mutex);
+  impl_->has_ended.wait_for(lock, most, [this] { return impl_->ends > 0; });
+  impl_->ends = 0;
+}
+
+}  // namespace winnow::engine

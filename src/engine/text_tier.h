@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/text_store.h"
+#include "engine/text_value.h"
+#include "store/values.h"
+
+namespace winnow::engine {
+
+/// Blocks of a text that a tier is asked for. Its threads work on them until `working` is 0.
+struct TierBlocks {
+  std::vector<TextName> names;
+  std::vector<std::shared_ptr<TextBlock>> blocks;  ///< to be filled, those in front first
+  std::atomic<std::size_t> good{0};                ///< blocks before the first one that is missing: counted, or read
+  std::atomic<std::size_t> next{0};                ///< block to be read next
+  std::atomic<int> working{0};                     ///< threads at work
+  std::atomic<bool> is_unwanted{false};
+};
+
+/// Text blocks outside of memory, in a folder or on a server. They outlast the process and may be shared by several.
+/// Threads of the tier write and read them, so its owner never waits for the store. A store that fails is named in the
+/// log once, and is tried again after a while. Called by one thread.
+class TextTier {
+ public:
+  /// Keeps at most `queue` bytes of blocks that are still to be written, or the blocks of one text. Throws MemoryError
+  /// if threads cannot be started.
+  TextTier(std::unique_ptr<store::Values> values, const TextKey& session, std::size_t queue);
+  TextTier(const TextTier&) = delete;
+  TextTier& operator=(const TextTier&) = delete;
+  /// Writes what is queued, unless the store has failed.
+  ~TextTier();
+
+  std::vector<TextName> names(std::string_view owner, std::span<const Token> text) const {
+    return names_of(session_, owner, text);
+  }
+  /// Has the missing blocks of a text's beginning written, and the use of all recorded. Does nothing if too much is
+  /// queued: the next use of the text tries again.
+  void keep(std::string_view owner, std::span<const TextBlockPtr> chain);
+  /// Counts the blocks that are stored.
+  void count(const std::shared_ptr<TierBlocks>& asked);
+  /// Fills `blocks`.
+  void read(const std::shared_ptr<TierBlocks>& asked);
+  /// Waits until count() or read() may have ended, at most `most`.
+  void wait(std::chrono::milliseconds most);
+
+  /// Values held, as far as the store tells.
+  std::optional<store::ValuesHeld> held() const;
+
+ private:
+  struct Impl;
+  TextKey session_;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace winnow::engine
