@@ -22,8 +22,7 @@ struct WINNOW_EXPORT CalibrateOptions {
 struct Calibrated {
   int tokens = 0;
   int passages = 0;
-  /// Explained variance of the log scores, predicted from the input rows of the layer; mean over KV heads. [layers
-  /// without a window]
+  /// [layer without a window] Share of the log scores' variance explained by the prediction, mean over KV heads.
   std::vector<double> explained;
 };
 

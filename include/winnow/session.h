@@ -94,7 +94,7 @@ enum class Pack : std::uint8_t {
   automatic,  ///< one layer at a time, for prompts long enough to pay for it
   layer,      ///< one layer at a time, for every prompt
   /// All layers, when the session begins (2 bytes a weight): for every prompt and for decoding any number of sequences.
-  /// Without enough memory, the session works without them from the beginning.
+  /// If memory is too short, nothing is packed.
   resident,
 };
 
@@ -153,11 +153,11 @@ class WINNOW_EXPORT Session {
   /// Appends tokens to a sequence (a question to a compressed text). Returns the logits of the last one, [n_vocab].
   std::vector<float> extend(Cache& cache, std::span<const Token> tokens);
 
-  /// Compresses the last tokens of a sequence (a question and its answer) as a prompt of their own, with the sequence's
-  /// budget, or the method's least one: they are read again layer by layer after the earlier entries, which do not
-  /// change. Does nothing if the tokens fit into the budget, or if the method evicts never or at every step. If it
-  /// throws, the sequence is unchanged. Throws UsageError if the sequence has seen fewer tokens, and for a model with
-  /// windows if these no longer reach back beyond the tokens.
+  /// Compresses the last tokens of a sequence (a question and its answer) as a separate prompt with the sequence's
+  /// budget, or with the method's minimum if that is larger: they are read again layer by layer after the earlier
+  /// entries, which do not change. Does nothing if the tokens fit into the budget, or if the method evicts never or at
+  /// every step. If it throws, the sequence is unchanged. Throws UsageError if the sequence has seen fewer tokens, or
+  /// if a window of the model no longer has the entries before these tokens.
   void compress(Cache& cache, std::span<const Token> tokens);
   /// The same, also for models with windows: `begin` is a mark from before these tokens.
   void compress(Cache& cache, std::span<const Token> tokens, const CacheMark& begin);

@@ -89,7 +89,7 @@ constexpr std::string_view kOfLists = ",";
 constexpr std::string_view kOfMethods = ",(";  ///< a list, or the inside of a wrapper
 constexpr std::string_view kOfTypes = ",/";    ///< a list, or the type of values after that of keys
 
-/// Values that only the program knows, for an option of one command, or of all commands if none is named.
+/// Source of values for an option or argument. An empty command stands for all commands.
 struct Known {
   std::string_view command;
   std::string_view option;

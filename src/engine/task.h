@@ -52,11 +52,11 @@ class Task {
   /// True if all of its answers have begun.
   bool is_read() const { return begun_answers_ == request_.answers; }
   bool is_answering() const { return is_read() && !ended_; }
-  /// True if its text is still to be read or being read. Work of another source counts as reading.
+  /// True until its text has been read, or until a CacheSource has made its cache.
   bool needs_text() const;
   /// True if its text is being read.
   bool is_reading_text() const { return has_begun() && needs_text() && !is_waiting() && !ended_; }
-  /// True if it waits for something outside.
+  /// True if its CacheSource waits for another thread.
   bool is_waiting() const { return has_begun() && !ended_ && source() != nullptr && source()->is_waiting(); }
   /// True if nothing is left to do, it was cancelled, or it has failed.
   bool has_ended() const { return ended_; }
@@ -78,12 +78,12 @@ class Task {
   /// begin(), read() and take() end the task on an error. They throw Interrupted only.
   void begin();
   /// Reads one chunk through one layer, or some tokens of the question. After reading, copies one layer of the cache
-  /// for another answer. When each answer has its cache, begins as many answers as the grammar has time for.
+  /// for another answer. When each answer has its cache, begins answers until Grammar::kMostSteps is reached.
   void read();
   /// Adds a row for each answer that continues.
   void add_rows(std::vector<StepRow>& rows);
-  /// Takes the logits of those rows, [rows][n_vocab], and chooses as many next tokens as the grammar has time for. The
-  /// other answers have no row until their token is chosen.
+  /// Takes the logits of those rows, [rows][n_vocab], and chooses next tokens until Grammar::kMostSteps is reached. The
+  /// other answers get no row until later calls have chosen their tokens.
   void take(std::span<const float> logits);
 
   void cancel() { ended_ = true; }
@@ -105,7 +105,7 @@ class Task {
   void copy_layer();
   /// Answers that have their next token and have not ended.
   std::vector<std::size_t> stepping() const;
-  /// Chooses tokens until the grammar's time is used up. Returns the number of answers that have theirs.
+  /// Chooses tokens until Grammar::kMostSteps is reached. Returns the number of answers that got one.
   std::size_t choose(std::span<const std::size_t> answers, std::span<const float> logits);
   void choose(std::size_t answer, std::span<const float> logits);
   void hold(std::span<const std::size_t> answers, std::span<const float> logits);

@@ -63,7 +63,7 @@ ggml_tensor* rotated(ggml_context* context, const model::Weights& weights, int l
                        s.rope_base, kUnscaled, kNoYarn, s.rope.magnitude, kBetaFast, kBetaSlow);
 }
 
-/// Share of n elements of a thread: [first, end).
+/// The elements [first, end) of n that thread `index` of `count` threads processes.
 std::pair<std::int64_t, std::int64_t> part_of(std::int64_t n, int index, int count) {
   return {n * index / count, n * (index + 1) / count};
 }

@@ -12,9 +12,9 @@ namespace winnow::policy {
 /// Writes keys [first, first + count), [count][d].
 using KeyRows = std::function<void(int first, int count, std::span<float> out)>;
 
-/// Redundancy of each of n keys, [n]: the mean cosine of the other keys with it. For each key, the last key similar to
-/// it (cosine above 0.5) does not count their cosine, so the last of several similar keys is not redundant. R-KV (Cai
-/// et al., 2025), section 3. Time grows as n², memory as n.
+/// Redundancy of each of n keys, [n]: its mean cosine with the other keys (R-KV, Cai et al., 2025, section 3). Each key
+/// is left out of the mean of the last key that is similar to it (cosine above 0.5), so the last of several similar
+/// keys is not redundant. Time grows as n², memory as n.
 CountedVector<double> redundancy(int n, int head_dim, const KeyRows& keys);
 
 /// Bytes of the result and the keys' lengths.

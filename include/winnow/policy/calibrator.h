@@ -31,7 +31,7 @@ struct CalibratedLayer {
 /// Computes numbers about a layer and its KV-sharing layers from one passage after the other.
 class WINNOW_EXPORT Calibrator : public Observer {
  public:
-  /// Sees the scores of the passage that has ended, by `kvzip:normalize=plus`.
+  /// Called at the end of a passage with its scores by `kvzip:normalize=plus`.
   virtual void see_scores(const Scores& scores);
   /// Returns the results. REQUIRES: at least one passage. Called once, after all passages.
   virtual std::vector<float> numbers() = 0;

@@ -231,7 +231,7 @@ struct LaneParts {
   double merged_entries = 0;         ///< maximum number of merged entries per entry of the budget
   std::vector<std::string> columns;  ///< names of the f32 columns of each entry
   StatePart state;                   ///< initial values of the columns; empty: 0
-  bool state_by_scores = false;      ///< state uses only scores, those of pieces if the method keeps pieces
+  bool state_by_scores = false;      ///< state uses only scores, which are the pieces' if there are pieces
   int summary_rows = 0;              ///< rows of d floats stored for each block
   int summary_block = 16;            ///< minimum number of entries of a block
   SummarizePart summarize;           ///< REQUIRES: set if summary_rows > 0

@@ -48,11 +48,11 @@ Measure repeating();
 /// tenth, a hundredth, … of the largest.
 Measure scoring();
 
-/// Decline with the distance of the attention to the representatives of a prompt's middle blocks (SamKV, figures 7 and
+/// Decline, with distance, of the attention to the representatives of a prompt's middle blocks (SamKV, figures 7 and
 /// 8). The prompt is read as one document. A layer is stable if it singles out the block that matters most over all
-/// layers. The score is the share of stable layers. Values: "stable_late", their share among the last layers, as many
-/// as decide in the paper; "stable_early", their share among the layers before. Means over layers: "exponent", over all
-/// blocks; "exponent_first" and "exponent_last", the smallest and the largest exponent; "attention_first" and
+/// layers. The score is the share of stable layers. Values: "stable_late", their share among the last layers, which
+/// choose blocks in the paper; "stable_early", their share among the layers before. Means over layers: "exponent", over
+/// all blocks; "exponent_first" and "exponent_last", the smallest and the largest exponent; "attention_first" and
 /// "attention_last", the attention of a later token to the representatives of the two blocks with these exponents;
 /// "explained", "explained_first" and "explained_last", the share of the logarithms' variance that the power laws
 /// explain. Series: "stable", 0 or 1 by layer; "exponents" and "attention" by rank of the exponent; "first", "last",

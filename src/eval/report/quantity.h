@@ -14,7 +14,7 @@ enum class Better : std::uint8_t { higher, lower, unknown };
 
 enum class Scale : std::uint8_t { linear, logarithmic };
 
-/// A figure of records: the score, or one of their values.
+/// A number in records: the score, or one of the values.
 struct Quantity {
   std::string name;   ///< empty: the score
   std::string title;  ///< including its unit
@@ -27,8 +27,8 @@ struct Quantity {
 /// The quantity of a value's name; Better::unknown for an unknown value.
 Quantity quantity_of(const std::string& value);
 
-/// Quantities of a column's records, the score first. Leaves out duplicates (nll; nll@N, which a chart shows), and the
-/// share of the full cache's score if neither direction of it is better.
+/// Quantities of a column's records, the score first. Leaves out `nll` (shown as perplexity), parts of an answer
+/// (`X@N`, which charts show), and the share of the full cache's score if neither a higher nor a lower score is better.
 std::vector<Quantity> quantities_of(const Table& table, const Column& column);
 
 /// The value in its unit. REQUIRES: has().
@@ -43,7 +43,7 @@ bool has_all_samples(const Table& table, const Column& column, const Cell* cell)
 /// MiB that a method holds, the mean over all columns. "" if it lacks samples in one.
 std::string mib_held(const Table& table, const MethodKey& method);
 
-/// The best figure among the methods with this budget; empty without a budget, or if no direction is better.
+/// The best figure among the methods with this budget; empty without a budget, or for Better::unknown.
 std::optional<double> best_of(const Table& table, const Column& column, const Quantity& quantity,
                               const std::string& budget);
 

@@ -24,8 +24,7 @@ Scores by_count(Scores scores, const LayerView& view) {
   return scores;
 }
 
-/// Adds each query's attention to what the entries have received. If a lane is too long, evicts the entry that has
-/// received the least.
+/// Adds each query's attention to the entries' sums. If a lane is too long, evicts the entry with the smallest sum.
 void accumulate(const StepView& view, bool count) {
   std::vector<float> attention;
   for (int head = view.first_head; head < view.end_head; ++head) {

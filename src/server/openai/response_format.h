@@ -17,8 +17,7 @@ AskedFormat read_format(Fields& fields, const char* field);
 AskedFormat read_response_format(Fields& fields);
 
 /// Reads the schema of a function's parameters. A missing or empty one, which would allow any value, counts as an
-/// object without members. If `strict` is set, throws FieldError that names the keywords that the grammar does not
-/// enforce. Throws FieldError.
+/// object without members. Throws FieldError, also for keywords that the grammar does not enforce if `strict` is set.
 std::string read_object_schema(Fields& fields, const char* field);
 
 }  // namespace winnow::server
