@@ -27,7 +27,7 @@ namespace {
 constexpr int kPassage = 1024;
 constexpr int kLeast = 64;  ///< tokens of the shortest passage
 
-/// Token ranges [first, end) that are read of a text of `all` tokens.
+/// Token ranges [first, end) of the passages to read from a text of `all` tokens.
 std::vector<std::pair<int, int>> passages_of(int all, int most) {
   const int whole = std::min(all, most) / kPassage;
   std::vector<std::pair<int, int>> out;

@@ -35,7 +35,7 @@ bool goes_on(std::string_view before, std::string_view asked, std::string_view t
   return thought.empty() ? chat::trimmed(between).empty() : between.find(thought) != std::string_view::npos;
 }
 
-/// A prompt whose question begins at a token.
+/// Splits tokens into a text and a question, which begins at `at`.
 Prompt split(std::vector<Token> tokens, std::size_t at) {
   const auto middle = tokens.begin() + static_cast<std::ptrdiff_t>(at);
   Prompt out{{}, {middle, tokens.end()}};

@@ -17,7 +17,7 @@ namespace winnow::engine {
 /// The part of a text that a reading takes from memory, and the blocks that it leaves in all tiers.
 class KnownText {
  public:
-  /// Takes blocks of the first `most` tokens at most. Session and stores outlive it.
+  /// Takes blocks of at most the first `most` tokens. Session and stores outlive it.
   KnownText(Session::Impl& session, TextTiers stores, std::string owner, std::span<const Token> text, int most,
             ElementType type);
   KnownText(const KnownText&) = delete;
@@ -26,7 +26,8 @@ class KnownText {
 
   /// Tokens whose keys and values are known.
   int tokens() const { return known_ * TextBlock::kTokens; }
-  /// Puts rows of these, rounded to whole blocks, into a scratch in place of its rows from the first of them on.
+  /// Puts the known rows in `rows`, rounded to whole blocks, into a scratch. They replace its rows from the first of
+  /// them on.
   void put(int layer, RowRange rows, cache::LayerScratch& to) const;
   /// Copies a layer's rows into the new blocks. REQUIRES: a scratch with the rows of the text.
   void copy(int layer, const cache::LayerScratch& from);
@@ -37,9 +38,9 @@ class KnownText {
   TextStore& store_;
   TextTier* tier_;
   std::string owner_;
-  std::vector<TextBlockPtr> chain_;               ///< of the store, from the beginning of the text
-  int known_;                                     ///< blocks of it that are put into a scratch
-  std::vector<std::shared_ptr<TextBlock>> read_;  ///< new ones, after the chain
+  std::vector<TextBlockPtr> chain_;               ///< stored blocks of the text's beginning
+  int known_;                                     ///< number of these blocks that the reading uses
+  std::vector<std::shared_ptr<TextBlock>> read_;  ///< new blocks, after the chain
   std::size_t reserved_ = 0;
 };
 

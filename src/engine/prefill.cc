@@ -37,7 +37,7 @@ Prefill::Prefill(Session::Impl& session, const PrefillPlan& plan, network::Pass 
 
 const model::Hparams& Prefill::hparams() const { return session_.hparams; }
 
-/// Scratches of layers whose keys other layers share exist at once, with the rows that are copied aside.
+/// Scratches of layers whose keys other layers share exist at the same time, and so do the rows that are copied aside.
 std::size_t Prefill::scratch_bytes(const model::Hparams& hparams, const PrefillPlan& plan) {
   const auto bytes = [&](std::span<const cache::KvHeads> heads, int rows) {
     return cache::LayerScratch::bytes(plan.scratch_type(), heads, rows);

@@ -34,7 +34,7 @@ struct PassSizes {
   PastSize past = {};
 };
 
-/// The most bytes in use at a time, by memory.
+/// Peak bytes, by kind of memory.
 struct ReadingBytes {
   std::size_t work = 0;     ///< for observing attention and for drafts; the session keeps it
   std::size_t vectors = 0;  ///< hidden states, keys and values, read by attention and the network
@@ -42,7 +42,7 @@ struct ReadingBytes {
   std::size_t rest = 0;     ///< vectors and facts together; less than the sum if they peak at different times
 
   std::size_t all() const { return work + rest; }
-  /// Raises the maxima to the bytes of another moment, given without the work space.
+  /// Raises the maxima to the bytes in use at another time, which exclude the work space.
   void reach(std::size_t vectors_then, std::size_t facts_then);
 };
 

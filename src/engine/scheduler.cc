@@ -32,7 +32,7 @@ using Tasks = std::vector<std::unique_ptr<Task>>;
 constexpr int kReading = 2;
 /// How long a thread without other work waits for stored texts before it looks for other requests.
 constexpr std::chrono::milliseconds kFetchWait(5);
-/// Part of the memory of texts that may wait to be written.
+/// The share of the text store's memory that may be queued for writing is 1 / kQueuedShare.
 constexpr std::size_t kQueuedShare = 4;
 
 std::unique_ptr<engine::TextTier> open_tier(const SchedulerOptions& options, const Session::Impl& session) {
@@ -67,7 +67,7 @@ struct Scheduler::Impl {
   bool is_answering() const {
     return std::any_of(running.begin(), running.end(), [](const auto& task) { return task->is_answering(); });
   }
-  /// True if all running tasks wait for something outside, so that no other one can begin, either.
+  /// True if all running tasks wait for other threads, so that no other task can begin.
   bool only_waits() const {
     return !running.empty() &&
            std::all_of(running.begin(), running.end(), [](const auto& task) { return task->is_waiting(); });
@@ -93,7 +93,7 @@ struct Scheduler::Impl {
   }
   void end_all();
   void begin_waiting();
-  /// True while a waiting task's text is brought into memory. Goes on with bringing it.
+  /// Continues to bring waiting tasks' texts into memory. Returns true until they are there.
   bool is_fetching();
   void begin(Task& task);
   bool is_text_being_read(const Task& task) const;
@@ -171,7 +171,7 @@ std::set<std::string> Scheduler::Impl::keys() const {
   return out;
 }
 
-/// A text may be read if no other text is being read, or if it is due before these.
+/// A text may be read if no other text is being read, or if it is due before them.
 bool Scheduler::Impl::may_read(const Task& text) const {
   int reading = 0;
   bool is_first = true;
@@ -187,8 +187,8 @@ bool Scheduler::Impl::is_fetching() {
   return std::any_of(waiting.begin(), waiting.end(), [](const auto& task) { return task->is_fetching(); });
 }
 
-/// Requests without a text do not wait for texts that are being read, and none waits for the fetching of another one's
-/// text, unless it has to fetch, too.
+/// Requests without a text do not wait for texts that are being read. Only requests that must fetch a text themselves
+/// wait for others' fetching.
 void Scheduler::Impl::begin_waiting() {
   while (static_cast<int>(running.size()) < options.parallel) {
     auto next = next_waiting([](const Task&) { return true; });

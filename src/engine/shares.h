@@ -11,8 +11,8 @@ namespace winnow::engine {
 /// queueing (Goyal et al. 1996); a deficit round robin gives the same shares.
 class Shares {
  public:
-  /// Adds a key. It starts at no less than the use of the key whose request began last, so that idle time is not saved
-  /// up; excess use stays. Keys not in `busy` (without requests) are forgotten once they have no excess use.
+  /// Adds a key. Its use is raised to that of the key whose request began last, so that idle time gives no advantage; a
+  /// higher use stays. Keys not in `busy` (without requests) are forgotten once their use is not higher.
   void join(const std::string& key, const std::set<std::string>& busy);
   /// Notes that a request of this key begins.
   void begin(const std::string& key);

@@ -5,7 +5,8 @@
 
 namespace winnow::engine {
 
-/// Stop texts must end within the new bytes: pass() accepts those that end before.
+/// Searches only for stop texts that end within the new bytes. (Bytes of pass() may contain stop texts that do not
+/// count.)
 bool StopFilter::take(std::string_view bytes) {
   const std::size_t before = pending_.size();
   pending_ += bytes;

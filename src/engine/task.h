@@ -69,7 +69,7 @@ class Task {
   const std::string& key() const { return request_.key; }
   int priority() const { return request_.priority; }
 
-  /// True if its text is in memory as far as it is stored, or on its way.
+  /// True if fetch() has nothing to do: the stored parts of its text are in memory or are being fetched.
   bool has_fetched() const { return !text_ || text_->has_fetched(); }
   /// Begins to bring stored parts of its text into memory. Ends the task on an error.
   void fetch();

@@ -31,7 +31,7 @@ class TextFetch {
   TextFetch& operator=(const TextFetch&) = delete;
   ~TextFetch();
 
-  /// Goes on if the tier's threads are ready. Returns false when there is nothing to wait for.
+  /// Continues if the tier's threads are ready. Returns false when there is nothing to wait for.
   bool advance();
 
  private:
@@ -50,8 +50,8 @@ class TextFetch {
   std::shared_ptr<TierBlocks> asked_;
   Phase phase_ = Phase::ended;
   std::size_t reserved_ = 0;
-  std::size_t last_next_ = 0;  ///< progress when it was last seen
-  Clock::time_point moved_;    ///< time of that
+  std::size_t last_next_ = 0;  ///< progress at its last change
+  Clock::time_point moved_;    ///< time of that change
 };
 
 }  // namespace winnow::engine

@@ -35,13 +35,13 @@ class TextReading {
 
   /// True if stages are looked up and stored.
   bool is_shared() const { return owner_.has_value(); }
-  /// True if it will store a longer beginning of `later`, which has not begun, than is stored now.
+  /// True if it will store more of the beginning of `later` than is stored now. REQUIRES: `later` has not begun.
   bool will_store_more_of(const TextReading& later) const;
 
   /// Begins to bring stored keys and values into memory, if they are elsewhere. Does nothing after the first call.
   void fetch();
   bool has_fetched() const { return has_fetched_ || texts_.tier == nullptr; }
-  /// True while it waits for them. Goes on with bringing them.
+  /// Continues to bring them. Returns true until they are in memory.
   bool is_fetching() { return fetch_ && fetch_->advance(); }
   /// Takes the stored stages. Throws MemoryError.
   void begin();

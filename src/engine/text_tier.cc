@@ -82,7 +82,7 @@ class TierThreads {
   std::vector<std::thread> threads_;
 };
 
-/// Whether a store works, which the log tells once when it changes.
+/// Whether a store works. Changes are logged once.
 class TierHealth {
  public:
   enum Way : std::uint8_t { reading, writing };

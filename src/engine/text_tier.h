@@ -17,7 +17,7 @@
 
 namespace winnow::engine {
 
-/// Blocks of a text that a tier is asked for. Its threads work on them until `working` is 0.
+/// Blocks of a text that are requested from a tier. Its threads work on them until `working` is 0.
 struct TierBlocks {
   std::vector<TextName> names;
   std::vector<std::shared_ptr<TextBlock>> blocks;  ///< to be filled, those in front first
@@ -27,9 +27,9 @@ struct TierBlocks {
   std::atomic<bool> is_unwanted{false};
 };
 
-/// Text blocks outside of memory, in a folder or on a server. They outlast the process and may be shared by several.
-/// Threads of the tier write and read them, so its owner never waits for the store. A store that fails is named in the
-/// log once, and is tried again after a while. Called by one thread.
+/// Text blocks outside of memory, in a folder or on a server. They outlast the process and can be shared by several.
+/// Threads of the tier write and read them, so its owner never waits for the store. If a store fails, this is logged
+/// once, and the store is tried again after a while. Called by one thread.
 class TextTier {
  public:
   /// Keeps at most `queue` bytes of blocks that are still to be written, or the blocks of one text. Throws MemoryError
@@ -43,17 +43,17 @@ class TextTier {
   std::vector<TextName> names(std::string_view owner, std::span<const Token> text) const {
     return names_of(session_, owner, text);
   }
-  /// Has the missing blocks of a text's beginning written, and the use of all recorded. Does nothing if too much is
-  /// queued: the next use of the text tries again.
+  /// Queues the missing blocks of a text's beginning for writing, and records the use of all. Does nothing if too much
+  /// is queued; the next use of the text tries again.
   void keep(std::string_view owner, std::span<const TextBlockPtr> chain);
   /// Counts the blocks that are stored.
   void count(const std::shared_ptr<TierBlocks>& asked);
   /// Fills `blocks`.
   void read(const std::shared_ptr<TierBlocks>& asked);
-  /// Waits until count() or read() may have ended, at most `most`.
+  /// Waits at most `most` for the end of a count() or read().
   void wait(std::chrono::milliseconds most);
 
-  /// Values held, as far as the store tells.
+  /// The stored values, if the store reports them.
   std::optional<store::ValuesHeld> held() const;
 
  private:

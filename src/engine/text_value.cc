@@ -56,7 +56,7 @@ std::size_t head_bytes(const TextBlock& block) {
 
 std::string TextKey::print() const { return fmt::format("{:016x}{:016x}", first, second); }
 
-/// Chunks are in it because attention over a chunk is computed together.
+/// The chunk size is part of the key because attention is computed chunk by chunk.
 TextKey key_of(const Session::Impl& session) {
   MemorySink to;
   winnow::put(to, kTextVersion);
