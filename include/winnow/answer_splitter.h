@@ -29,7 +29,7 @@ class WINNOW_EXPORT AnswerSplitter {
   AnswerSplitter(AnswerSplitter&&) noexcept;
   ~AnswerSplitter();
 
-  /// Returns the options with the control tokens preserved that belong to the format.
+  /// Returns the options, with the format's control tokens preserved.
   GenerateOptions with_format(GenerateOptions options) const;
 
   /// Takes the next bytes. The part is valid until the next call.

@@ -32,8 +32,8 @@ class WINNOW_EXPORT Chat {
   /// part of it. Throws winnow::Error.
   Reply say(const std::string& words, const OnAnswerPart& on_part);
 
-  /// Compresses the tokens of the last turn as a prompt of their own, for a one-shot method. If it throws or is
-  /// stopped, these tokens are compressed after the next turn. Throws MemoryError.
+  /// Compresses the tokens of the last turn as a separate prompt if the method is one-shot. If it throws or is stopped,
+  /// these tokens are compressed after the next turn. Throws MemoryError.
   void compress_turn();
 
   /// Drops the cache: the next turn reads the whole conversation again and compresses it with these options.

@@ -19,7 +19,7 @@ struct Forecast {
   int measured_tokens = 0;     ///< first tokens of the text that were read to measure the time
   double measured_ms = 0;
 
-  /// A lower bound: leaves out that attention to longer texts and observers take more time.
+  /// A lower bound: ignores the additional time of attention to longer texts and of observers.
   double read_ms() const { return measured_ms * static_cast<double>(rows) / measured_tokens; }
 };
 

@@ -115,10 +115,10 @@ struct WINNOW_EXPORT SchedulerOptions {
   /// Additional bytes for full keys and values of texts. A later request with the same beginning reads only the rest,
   /// with any method; its answer is the same.
   std::size_t text_memory = 0;
-  /// Where such texts are also stored: a folder or the address of a Redis server; empty: in memory alone. They are then
-  /// found after a restart, and by other processes.
+  /// A folder or the address of a Redis server that also stores such texts, so that they are found after a restart and
+  /// by other processes. Empty: they are only in memory.
   std::string texts = {};
-  /// Most bytes of a folder of texts.
+  /// Maximum bytes of such a folder.
   std::size_t texts_size = std::size_t{20} << 30U;
 
   /// Throws UsageError for a value out of range.

@@ -43,8 +43,8 @@ double recent_mean(std::span<const float> received, const AlwaysKept& always_kep
 }
 
 /// Values to store for one head: those of its kept entries, plus values of evicted entries that are spread over the
-/// kept entries after them. A value is spread over consecutive entries, so `change` notes it at the first one and its
-/// negative after the last one; running sums of `change` give what each entry gets.
+/// kept entries after them. A value is spread over consecutive entries, so it is added to `change` at the first one and
+/// subtracted after the last one; the running sum of `change` is then the sum of an entry's shares.
 std::vector<float> merged_values(const LayerView& view, int head, const std::vector<std::int32_t>& kept,
                                  std::span<const float> received, const AlwaysKept& always_kept, const CamRule& rule) {
   const auto dim = as_size(view.shape.head_dim);

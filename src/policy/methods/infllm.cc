@@ -50,7 +50,8 @@ void represent(cache::LayerLanes& lanes, int head, const Sizes& sizes, int block
   lanes.summaries().set(head, block, mean);
 }
 
-/// Stores the representatives of all blocks before the next token's local window, when the lane is one entry longer.
+/// Stores the representatives of all blocks before the local window of the next token, which makes the lane one entry
+/// longer.
 void represent_blocks(cache::LayerLanes& lanes, const Terms& terms) {
   const Sizes sizes(terms.budget);
   const int length = lanes.length(0);
