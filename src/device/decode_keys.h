@@ -22,7 +22,7 @@ class StoredKeys {
     return o / kOctets * 4 * R::kWidth + quarter * R::kWidth + o % kOctets * 8;
   }
 
-  /// Begins to load keys; row(n) is the row of this thread's key of the n-th eight.
+  /// Begins to load keys; row(n) is the row of this thread's key among the n-th eight keys.
   template <class Row>
   WINNOW_DEVICE void load(Row row) {
     if constexpr (kAhead) {

@@ -46,8 +46,8 @@ struct Outlook {
 /// known records. Throws InputError (naming the sample and both hashes), and what tokenized() throws.
 void check_prompts(const Model& model, std::span<const Evaluation> evaluations, const std::set<Key>& known);
 
-/// The outlook of evaluations that run one after the other, each its share. It reads no prompts, so it knows a record
-/// by all but the hash of its tokens; check_prompts() checks that.
+/// The outlook of evaluations that run one after the other, of each only its share. It reads no prompts, so it compares
+/// records without the hashes of their prompts, which check_prompts() checks.
 Outlook outlook(std::span<const Evaluation> evaluations, const std::set<Key>& known);
 
 /// The outcome of a run.

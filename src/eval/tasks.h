@@ -28,7 +28,7 @@ struct TaskOptions {
   std::vector<int> depths;                                       ///< percent of the prompt before a hidden answer
   Split split = Split::test;                                     ///< of needles
   std::vector<std::string> kinds;                                ///< kinds of answers; empty: the usual five
-  int chunk = 0;  ///< distance of the borders at which, and halfway between which, needles are placed; 0: anywhere
+  int chunk = 0;  ///< needles are placed at multiples of this number of tokens, and halfway between; 0: anywhere
   std::optional<PromptFormat> format;      ///< the user's format of generated prompts; not set: the task's own
   std::vector<std::uint32_t> seeds = {1};  ///< seeds of generated samples, each of which adds samples
   /// Called with "FILE line N: why" for a line that is not a sample; other lines are read.

@@ -46,7 +46,7 @@ void check_memory(const Scheduler& scheduler, const SchedulerOptions& options) {
                   format_bytes(options.prefix_memory)));
 }
 
-/// Average time of a request, for the waiting time that refused clients are told.
+/// Average time of a request, from which Retry-After of refusals is estimated.
 class ServiceTime {
  public:
   void add(double ms) { mean_ms_ = mean_ms_ == 0 ? ms : 0.8 * mean_ms_ + 0.2 * ms; }

@@ -14,7 +14,7 @@ struct RequestRecord {
   std::string path = {};
   std::string id = {};      ///< known to the client; empty: refused before it had one
   std::string key = {};     ///< name of the key, never the key itself; empty: none is needed
-  AnswerCost cost = {};     ///< as far as it came
+  AnswerCost cost = {};     ///< up to the request's end
   std::string finish = {};  ///< the reasons of its answers: stop, length, abort, error; empty: refused
   int status = 200;
   std::string reason = {};   ///< code or type of a refusal or an error

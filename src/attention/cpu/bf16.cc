@@ -132,7 +132,7 @@ void multiply(const StripProduct& product, Start start) {
   kBest(product, start);
 }
 
-/// Least and greatest first and last keys that a strip's queries see.
+/// Bounds of the first and of the last keys that a strip's queries see.
 struct Limits {
   float least_first = 0;
   float most_first = 0;

@@ -15,7 +15,8 @@ namespace winnow::server {
 
 namespace {
 
-/// Reports tokens that were not read because they were stored separately. Storing costs none.
+/// Usage in the API's terms: stored tokens that were not read again are reported separately, and storing costs no
+/// tokens.
 Json messages_usage(const AnswerCost& cost) {
   return {{"input_tokens", cost.prompt_tokens - cost.cached_tokens},
           {"cache_creation_input_tokens", 0},

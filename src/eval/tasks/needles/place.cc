@@ -77,7 +77,7 @@ class Hiding {
   }
 
  private:
-  /// The layout with the sentences after the words that move_to() may remove.
+  /// The layout of `words` words from `begin` on, after the words that move_to() may remove.
   Layout laid_out(std::size_t begin, std::size_t words) const {
     Layout out{begin - room_, begin + words, {}};
     for (const int depth : wanted_.depths) out.places.push_back(place_at(haystack_, begin, out.end, depth));
