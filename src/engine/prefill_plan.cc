@@ -98,8 +98,8 @@ int PrefillPlan::first_seen(const model::Hparams& hparams) const {
 void PrefillPlan::lay_out(const Session::Impl& session) {
   const int most = session.options.chunk;
   std::vector<int> questions;                ///< [branch] first row
-  std::vector<std::vector<Chunk>> passages;  ///< [branch] those after the text
-  std::vector<Chunk> early;                  ///< those within the text
+  std::vector<std::vector<Chunk>> passages;  ///< [branch] passages after the text
+  std::vector<Chunk> early;                  ///< passages within the text
   rows_ = text_ - known_;
   for (std::size_t i = 0; i < branches_.size(); ++i) {
     questions.push_back(rows_);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each value is a string that expires if it is not used for a week. A server that is short of memory drops those used
-// least recently itself, as its maxmemory-policy says.
+// Each value is a string that expires if it is not used for a week. A server that is short of memory drops the least
+// recently used ones itself, by its maxmemory-policy.
 #include <spdlog/fmt/fmt.h>
 
 #include <utility>

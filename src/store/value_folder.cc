@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each value is a file, written under another name and renamed. Its time of modification is that of its last use. A
-// value is not synced: its readers find out what a power cut has left of it.
+// Each value is a file, written under another name and renamed. Its modification time is the time of its last use.
+// Values are not synced; readers detect those that a power failure has damaged.
 #include <fcntl.h>
 #include <spdlog/fmt/fmt.h>
 #include <sys/stat.h>
@@ -39,10 +39,10 @@ constexpr const char* kAnyMark = "winnow-texts-";
 constexpr const char* kEnding = ".text";
 constexpr const char* kPart = ".part";  ///< end of a file that is being written
 constexpr std::size_t kKeyDigits = 32;
-constexpr mode_t kValueMode = 0600;                                    ///< values are made of people's texts
+constexpr mode_t kValueMode = 0600;                                    ///< values are derived from private texts
 constexpr std::int64_t kStep = 1000;                                   ///< ns between the uses of two values of a chain
 constexpr std::int64_t kOldPart = std::int64_t{3600} * 1'000'000'000;  ///< ns after which its writer must be dead
-constexpr std::size_t kSlack = 20;  ///< a 20th of the room is freed at once, and left to other processes
+constexpr std::size_t kSlack = 20;  ///< a 20th of the room is freed at a time, also for other processes
 
 std::int64_t now_ns() {
   using std::chrono::nanoseconds;
@@ -54,7 +54,7 @@ std::array<timespec, 2> times_of(std::int64_t ns) {
   return {at, at};
 }
 
-/// A descriptor that is closed.
+/// Closes its descriptor in the destructor.
 class Descriptor {
  public:
   explicit Descriptor(int fd) : fd_(fd) {}
@@ -88,7 +88,7 @@ class DescriptorSink : public ByteSink {
   std::size_t written_ = 0;
 };
 
-/// A value's file, as a listing finds it.
+/// A value's file in a listing.
 struct ValueFile {
   std::string name;
   std::size_t bytes = 0;

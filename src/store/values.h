@@ -37,14 +37,14 @@ class Values {
 
   /// Number of values that exist, up to the first missing one.
   virtual std::size_t count(std::span<const std::string> keys) = 0;
-  /// A value as one part; nothing if there is none, and no part if its size differs.
+  /// A value as one part. Nullopt if there is none; without parts if its size differs.
   virtual std::optional<Lease> get(const std::string& key, std::size_t size) = 0;
-  /// Stores the missing values of a chain, from its beginning. All count as used now, each one later than those after
-  /// it, so that these are dropped first. Stops where there is no more room.
+  /// Stores the missing values of a chain, from its beginning. Records that all were used now, with earlier values of
+  /// the chain a little later, so that the chain's end is dropped first. Stops if there is no more room.
   virtual void keep(std::span<const NewValue> chain) = 0;
   /// Removes a value, such as a damaged one.
   virtual void erase(const std::string& key) = 0;
-  /// Values held, as far as the store tells.
+  /// The stored values, if the store reports them.
   virtual std::optional<ValuesHeld> held() const = 0;
 };
 
