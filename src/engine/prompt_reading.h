@@ -12,7 +12,7 @@
 
 namespace winnow::engine {
 
-/// Reads prompts by quanta, as a plan says. All prompts are read by it.
+/// Reads prompts by quanta, as a plan says. All readings of prompts use it.
 class PromptReading {
  public:
   /// The session outlives it. Throws MemoryError if the machine has less memory than the plan needs.

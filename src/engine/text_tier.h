@@ -21,9 +21,9 @@ namespace winnow::engine {
 struct TierBlocks {
   std::vector<TextName> names;
   std::vector<std::shared_ptr<TextBlock>> blocks;  ///< to be filled, those in front first
-  std::atomic<std::size_t> good{0};                ///< blocks before the first one that is missing: counted, or read
-  std::atomic<std::size_t> next{0};                ///< block to be read next
-  std::atomic<int> working{0};                     ///< threads at work
+  std::atomic<std::size_t> good{0};  ///< blocks before the first missing one, so far as count() or read() has come
+  std::atomic<std::size_t> next{0};  ///< block to be read next
+  std::atomic<int> working{0};       ///< threads at work
   std::atomic<bool> is_unwanted{false};
 };
 

@@ -172,7 +172,7 @@ void EngineThread::Impl::check_room(const std::vector<Request>& more) const {
   if (limits.waiting_tokens) check_queue(more);
 }
 
-/// Admits a request of any length if none waits; otherwise it could never run.
+/// Admits a request of any length if none waits; otherwise a long one could never run.
 void EngineThread::Impl::check_queue(const std::vector<Request>& more) const {
   std::size_t waiting = 0;
   std::size_t tokens = 0;

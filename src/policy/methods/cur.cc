@@ -15,8 +15,8 @@ namespace winnow::policy::methods {
 namespace {
 
 struct CurSettings {
-  int local;       ///< tokens of a stretch; 0: all
-  std::string by;  ///< rows whose lengths count
+  int local;       ///< tokens of a stretch within which lengths are compared; 0: all
+  std::string by;  ///< the lengths that count: of keys, of values, or the mean or product of both
 };
 
 /// Scales numbers to a sum of 1, unless all are 0.
