@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# A thin front for CMake's presets. `make demo` and `make test` install what is missing, build and run; the rest is for developers.
+# A thin front end for CMake's presets. `make demo` and `make test` install missing packages, build and run; the other targets are for developers.
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
@@ -7,9 +7,9 @@ FUZZ_SECONDS ?= 600
 FUZZ_TARGETS ?=
 
 # $(call BUILD,PRESET,OPTIONS…) configures and builds, $(call CTEST,PRESET,OPTIONS…) runs its tests. A failing tool ends
-# the recipe. A folder that was configured with another ggml is configured anew: CMake would keep half of the old one.
+# the recipe. A folder that was configured with another ggml is configured from scratch, since CMake would keep half of the old settings.
 WERROR = -DWINNOW_WERROR=$(if $(CI),ON,OFF)
-# CI compiles as a machine that has just been set up: without a cache, and so several files at a time.
+# CI compiles like a new machine: without a compiler cache, and therefore several files at a time.
 CCACHE = $(if $(CI),,$(shell command -v ccache))
 SPEED = -DCMAKE_CXX_COMPILER_LAUNCHER=$(CCACHE) -DWINNOW_JUMBO=$(if $(CCACHE),OFF,ON)
 CONFIGURE = mkdir -p build; WINNOW_DEPS=$$(tools/get-deps.sh); export WINNOW_DEPS; \
@@ -19,7 +19,7 @@ BUILD = $(call CONFIGURE,$(1),$(2)); cmake --build build/$(1)
 CLANG = -DCMAKE_C_COMPILER=$(word 1,$(shell command -v clang-16 clang)) -DCMAKE_CXX_COMPILER=$(word 1,$(shell command -v clang++-16 clang++))
 MODEL = WINNOW_TEST_MODEL=$$(tools/get-model.sh); export WINNOW_TEST_MODEL
 CTEST = ctest --test-dir build/$(1) --output-on-failure -j 2 $(2)
-# With an environment of its own, if pip can make one.
+# In a separate environment, if pip can make one.
 PYTHON = $$(python=$$(tools/python-with.sh tools/python-requirements.txt -c "import sys; print(sys.executable)") && \
 	echo -DWINNOW_PYTHON=ON -DPython_EXECUTABLE=$$python)
 SOURCES = git ls-files '*.cc' '*.h'
@@ -31,7 +31,7 @@ CLANG_FORMAT = $(or $(firstword $(shell command -v clang-format-14)),clang-forma
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 20
 
-# CI builds the benchmark programs, too, which have to compile, and the Python package, which is tested.
+# CI also builds the benchmark programs, which must compile, and the Python package, which is tested.
 build: ## build the command, the library and the tests
 	@$(call BUILD,release,$(if $(CI),-DWINNOW_BENCH=ON $(PYTHON)))
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# notices.sh LIBRARY…: prints the terms of what a package contains: winnow's, ggml's, and those of the Debian packages
-# that the LIBRARYs and the headers without a library come from.
+# notices.sh LIBRARY…: prints the license terms for a package: winnow's, ggml's, and those of the Debian packages of the
+# LIBRARYs and of header-only libraries.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 

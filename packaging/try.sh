@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# try.sh KIND: installs the package of KIND (deb, tar.gz, wheel, Containerfile) from dist/, where nothing else is, and
-# asks its server for an answer. tools/try-root.sh runs this in a fresh root with a model in /srv. The client is bash,
-# so that no other package helps.
+# try.sh KIND: installs the package of KIND (deb, tar.gz, wheel, Containerfile) from dist/ on a bare system, and asks its
+# server for an answer. tools/try-root.sh runs this in a fresh root with a model in /srv. The client is bash, so that no
+# other package is needed.
 set -euo pipefail
 kind=$1
 export WINNOW_MODEL=/srv/model.gguf DEBIAN_FRONTEND=noninteractive
 
 fail() { echo "$kind: $*" >&2; exit 1; }
-# Shows what a command has said only if it fails.
+# Shows a command's output only if it fails.
 quiet() { "$@" >/tmp/log 2>&1 || { cat /tmp/log >&2; fail "$*"; }; }
 
 # ask METHOD PATH BODY: prints the server's reply.
@@ -19,7 +19,7 @@ ask() {
   exec 3<&-
 }
 
-# answers COMMAND…: starts a server with this command, and wants an answer of a chat.
+# answers COMMAND…: starts a server with this command, and checks that a chat gets an answer.
 answers() {
   local server reply
   "$@" 2>/tmp/server.log &

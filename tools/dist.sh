@@ -3,8 +3,8 @@
 # Makes the packages in build/dist: a wheel, a .deb, a tar.gz, a Containerfile that installs the .deb, and their
 # checksums.
 #
-# All are of one build, in build/portable: pip's, which makes the wheel's part; CPack packs the rest. They run where the
-# C library is not older than here, so releases are made on the oldest Debian that is supported.
+# All come from one build in build/portable, which pip makes for the wheel; CPack packs the rest. They need a C library
+# that is not older than this machine's, so releases are made on the oldest supported Debian.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 readonly out=build/dist work=build/dist.work tree=build/portable
@@ -15,7 +15,7 @@ mkdir -p $out $work
 python=$(tools/python-with.sh tools/dist-requirements.txt -c 'import sys; print(sys.executable)')
 PATH=$(dirname "$python"):$PATH
 
-# quiet NAME COMMAND…: shows what a command has said only if it fails.
+# quiet NAME COMMAND…: shows a command's output only if it fails.
 quiet() {
   local log=$work/$1.log
   "${@:2}" >"$log" 2>&1 || { tail -n 50 "$log" >&2; echo "$1 failed" >&2; exit 1; }

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # fetch-package.sh NAME==VERSION SHA256 FOLDER: downloads the file of a Python package that has this checksum, and prints
-# its path. Nothing of the package runs: pip compares the checksum first, and where it asks a source package for its
-# metadata, the build backend that answers is the one below.
+# its path. No code of the package runs: pip compares the checksum first, and if it asks a source package for metadata,
+# the build backend below answers.
 set -euo pipefail
 readonly package=$1 sha256=$2 folder=$3
 

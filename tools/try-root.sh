@@ -1,13 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# try-root.sh SUITE COMMAND: runs COMMAND where nothing is installed: in a fresh root of a Debian suite (bookworm,
-# trixie, …) that has only git, make, and a clean clone of what is committed here. Prints the time that it took. Needs
-# root, and debootstrap once.
+# try-root.sh SUITE COMMAND: runs COMMAND on a bare system: a fresh root of a Debian suite (bookworm, trixie, …) with only
+# git, make, and a clean clone of the committed state. Prints the time that it took. Needs root, and debootstrap at first.
 #   demo, test   make demo, make test
-#   dist         installs each package of build/dist in a root of its own, without compilers, and asks its server
-#   other        a command of the shell, in the clone; what it makes in build/dist is copied to this checkout
-# How to reach the network (apt's sources, proxies, pip's index) is taken from this system. Nothing else is: no cache,
-# no compiler.
+#   dist         installs each package of build/dist in a separate root without compilers, and asks its server
+#   other        a shell command, run in the clone; files in its build/dist are copied to this checkout
+# The network settings (apt's sources, proxies, pip's index) are taken from this system, but neither caches nor a
+# compiler.
 set -euo pipefail
 here=$(cd "$(dirname "$0")/.." && pwd)
 readonly here cache=${XDG_CACHE_HOME:-$HOME/.cache}/winnow
@@ -21,8 +20,8 @@ readonly suite=$1 wanted=$2
 
 # ---- The root ---------------------------------------------------------------------------------------------
 
-# Lines "ADDRESS RELEASE COMPONENT": what this system takes its own packages from, for the wanted suite. None on other
-# systems than Debian.
+# Lines "ADDRESS RELEASE COMPONENT": this system's own package sources, for the wanted suite. None on systems other than
+# Debian.
 sources() {
   local codename
   codename=$(. /etc/os-release && echo "${VERSION_CODENAME:-}")
@@ -32,7 +31,7 @@ sources() {
     sed -n "s/^\([^ ]* \)$codename\(-security\|-updates\|\) main$/\1$suite\2 main/p"
 }
 
-# Runs a command whose mounts and processes end with it.
+# Runs a command in new namespaces, so that its mounts and processes end with it.
 apart() { unshare --mount --pid --fork --kill-child "$@"; }
 
 # Makes the root's archive, once.
@@ -51,7 +50,7 @@ make_archive() {
   rm -rf --one-file-system "$root"
 }
 
-# Unpacks a root into a folder, and tells it how to reach the network.
+# Unpacks a root into a folder, and copies the network settings.
 unpack() {
   local root=$1 certificates found
   mkdir "$root"
@@ -67,13 +66,13 @@ unpack() {
   chmod +x "$root/usr/sbin/policy-rc.d"
 }
 
-# Environment variables of this system that say how to reach the network, as NAME=VALUE.
+# This system's environment variables for the network, as NAME=VALUE.
 network() {
   env -0 | grep -zE '^((https?|no)_proxy|HTTPS?_PROXY|NO_PROXY|PIP_(INDEX_URL|EXTRA_INDEX_URL|TRUSTED_HOST|PROXY|DEFAULT_TIMEOUT))=' || true
   if [ -f "$1/etc/pip-certificates" ]; then printf 'PIP_CERT=/etc/pip-certificates\0'; fi
 }
 
-# in_root ROOT COMMAND: runs a command of the shell in the root's /root/winnow, and says how long it took.
+# in_root ROOT COMMAND: runs a shell command in the root's /root/winnow, and prints the time that it took.
 in_root() {
   local root=$1 variables status=0
   mapfile -d '' variables < <(network "$root")

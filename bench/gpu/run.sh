@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# What needs a GPU, on a bare machine: the programs lie in FOLDER (see docs/gpu.md), nothing is installed or built.
-#   run.sh right FOLDER RECORDS     are the kernels right: their suite, on its own and under compute-sanitizer
-#   run.sh figures FOLDER RECORDS   how fast they are, beside PyTorch's attention
-# Each part has a limit in seconds, writes RECORDS/PART.log as it goes, and stops no other.
+# Tests and benchmarks that need a GPU, for a bare machine: the programs are in FOLDER (see docs/gpu.md); nothing is
+# installed or built.
+#   run.sh right FOLDER RECORDS     checks the kernels: their test suite, alone and under compute-sanitizer
+#   run.sh figures FOLDER RECORDS   measures their speed, beside PyTorch's attention
+# Each part has a time limit and writes RECORDS/PART.log while it runs. A failing part does not stop the others.
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 wanted=${1:?right or figures} folder=${2:?folder of the programs} records=${3:?folder for the records}

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Prints the path of llama.cpp's server, which is built once from the source package that tools/get-deps.sh pins, with the
-# same ggml and compiler as winnow's libllama, into the user's cache. Instant when it is there.
+# Prints the path of llama.cpp's server. If it is not in the user's cache, builds it from the source package that
+# tools/get-deps.sh pins, with the same ggml and compiler as winnow's libllama.
 set -euo pipefail
 here=$(cd "$(dirname "$0")/../../tools" && pwd)
 # shellcheck source=tools/ggml/source.sh

@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# check.sh CMAKE BUILD SOURCE TINY: installs the build, moves what is installed, builds the example projects against the
-# package in its new place alone, and runs them and the command. Nothing may come from outside of the package and the
-# system.
+# check.sh CMAKE BUILD SOURCE TINY: installs the build, moves the installation, builds the example projects against it in
+# its new place, and runs them and the command. They may use only files of the package and of the system.
 set -Eeuo pipefail
 cmake=$1 build=$2 source=$3 tiny=$4
 trap 'echo "line $LINENO: $BASH_COMMAND"' ERR

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# completions.sh SOURCE WINNOW: zsh and fish complete what bash completes, and files where it knows nothing. 77 where
-# neither is installed.
+# completions.sh SOURCE WINNOW: zsh and fish complete the same as bash, and files if winnow has no candidates. Exits with
+# 77 if neither shell is installed.
 set -Eeuo pipefail
 source=$1
 trap 'echo "line $LINENO: $BASH_COMMAND"' ERR
@@ -11,12 +11,12 @@ trap 'rm -rf "$work"' EXIT
 cd "$work"
 touch only-file
 
-# As they are installed.
+# With the names of an installation.
 install -D "$source/completions/winnow.bash" share/bash-completion/completions/winnow
 install -D "$source/completions/winnow.zsh" share/zsh/site-functions/_winnow
 install -D "$source/completions/winnow.fish" share/fish/vendor_completions.d/winnow.fish
 
-# Each prints the completions of a line whose last word is being typed.
+# Each function prints the completions of a line's last word.
 of_bash() {
   # shellcheck disable=SC2016
   bash -c '. share/bash-completion/completions/winnow; COMP_CWORD=$(($# - 1)) COMP_WORDS=("$@"); _winnow

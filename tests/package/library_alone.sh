@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# library_alone.sh CMAKE SOURCE WORK TINY [OPTION…]: builds the library with all that can be left out left out, where what is then not needed cannot
-# be found, installs it, and builds and runs the examples against it. WORK is emptied first. OPTIONs go to CMake.
+# library_alone.sh CMAKE SOURCE WORK TINY [OPTION…]: builds the library without all optional parts on a system that hides their
+# dependencies, installs it, and builds and runs the examples against it. WORK is emptied first. OPTIONs go to CMake.
 set -Eeuo pipefail
 cmake=$1 source=$2 work=$3 tiny=$4
 trap 'echo "line $LINENO: $BASH_COMMAND"' ERR
@@ -13,7 +13,7 @@ mkdir -p "$work"
 absent=()
 for package in CLI11 GTest ICU MPI OpenSSL; do absent+=("-DCMAKE_DISABLE_FIND_PACKAGE_$package=ON"); done
 for found in EDIT_INCLUDE EDIT_LIBRARY HIREDIS_INCLUDE HIREDIS_LIBRARY LMDB_INCLUDE LMDB_LIBRARY; do absent+=("-D$found=$found-NOTFOUND"); done
-# Nothing is measured here, so that it may be compiled fast.
+# Compiled fast, since nothing is measured here.
 "$cmake" -S "$source" -B "$work/build" -G Ninja -DCMAKE_BUILD_TYPE=None -DCMAKE_CXX_FLAGS=-O0 "${@:5}" "${absent[@]}" \
   -DWINNOW_BUILD_CLI=OFF -DWINNOW_BUILD_EVAL=OFF -DWINNOW_STORES=OFF "-DCMAKE_INSTALL_PREFIX=$work/prefix" >"$work/log" || { cat "$work/log"; exit 1; }
 "$cmake" --build "$work/build" --target install >"$work/log" || { cat "$work/log"; exit 1; }

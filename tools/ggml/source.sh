@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# The source of ggml, libllama and llama.cpp's server: where it comes from and what compiles it. For scripts that have set
-# `here` to the folder of tools/ (get-deps.sh, bench/server/llama_server.sh).
+# Source and compiler of ggml, libllama and llama.cpp's server. For scripts that have set `here` to the folder of tools/
+# (get-deps.sh, bench/server/llama_server.sh).
 readonly version=0.3.36
 readonly sha256=832db0699007f1be95a7e41ef12e88926b02ba836461e36a36372db2760c1a2e
 readonly cache=${XDG_CACHE_HOME:-$HOME/.cache}/winnow
@@ -12,7 +12,7 @@ has_amx() { grep -qw amx_tile /proc/cpuinfo 2>/dev/null && grep -qw amx_int8 /pr
 # GCC 12 drops stores to the AMX tile configuration, so ggml built by it dies at its first tile.
 miscompiles_amx() { "$1" --version | grep -q 'Free Software Foundation' && [ "$("$1" -dumpversion | cut -d. -f1)" -lt 13 ]; }
 
-# Sets cc, cxx and flags. Where GCC would miscompile AMX, clang 16 takes its place, or ggml is built without AMX.
+# Sets cc, cxx and flags. If GCC would miscompile AMX, uses clang 16 instead, or builds ggml without AMX.
 choose_compiler() {
   flags=
   cc=${CC:-cc} cxx=${CXX:-c++}
@@ -21,10 +21,10 @@ choose_compiler() {
   if miscompiles_amx "$cxx"; then flags="-mno-amx-tile -mno-amx-int8 -mno-amx-bf16"; else flags="-mamx-tile -mamx-int8 -mamx-bf16"; fi
 }
 
-# True where choose_compiler() has found no compiler that builds AMX.
+# True if choose_compiler() found no compiler that can build AMX.
 needs_other_compiler() { [[ $flags = *-mno-amx* ]]; }
 
-# A build for this machine must not be taken to another kind of machine, nor for one with other patches.
+# A name for a build, so that builds for other kinds of machines or with other patches are not mistaken for it.
 folder() {
   local isa compiler patches
   patches=$(cat "$here"/ggml/*.patch | sha256sum | cut -c1-8)
@@ -48,7 +48,7 @@ fetch_source() {
   done
 }
 
-# Copies its input to FILE, and says on a terminal how far ninja is.
+# Copies its input to FILE, and shows ninja's progress on a terminal.
 watched() {
   if [ ! -t 2 ]; then cat >"$1"; return; fi
   tee "$1" | awk 'match($0, /^\[[0-9]+\/[0-9]+\]/) {

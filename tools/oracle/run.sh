@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Runs compare.py beside kvpress. Arguments are compare.py's.
+# Runs compare.py with kvpress. Arguments go to compare.py.
 here=$(cd "$(dirname "$0")" && pwd)
 exec "$here/../peers-python.sh" "$here/compare.py" "$@"
