@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# A thin front end for CMake's presets. `make demo` and `make test` install missing packages, build and run; the other targets are for developers.
+# A thin front end for CMake's presets. `make demo` and `make test` install missing packages, build and run; the other
+# targets are for developers.
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
@@ -7,7 +8,8 @@ FUZZ_SECONDS ?= 600
 FUZZ_TARGETS ?=
 
 # $(call BUILD,PRESET,OPTIONS…) configures and builds, $(call CTEST,PRESET,OPTIONS…) runs its tests. A failing tool ends
-# the recipe. A folder that was configured with another ggml is configured from scratch, since CMake would keep half of the old settings.
+# the recipe. A folder that was configured with another ggml is configured from scratch, since CMake would keep half of
+# the old settings.
 WERROR = -DWINNOW_WERROR=$(if $(CI),ON,OFF)
 # CI compiles like a new machine: without a compiler cache, and therefore several files at a time.
 CCACHE = $(if $(CI),,$(shell command -v ccache))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// winnow_value_bench FOLDER SIZE COUNT: how fast values of SIZE bytes are written and read as values of a store and as
-// files of their own, with checksums, and how long opening takes with COUNT of them. FOLDER must not exist.
+// winnow_value_bench FOLDER SIZE COUNT: the speed of writing and reading values of SIZE bytes, as values of a store and
+// as separate files, with checksums, and the time of opening with COUNT of them. FOLDER must not exist.
 #include <fcntl.h>
 #include <spdlog/fmt/fmt.h>
 #include <sys/stat.h>
@@ -23,7 +23,7 @@ using winnow::bench::seconds_of;
 using winnow::store::Bytes;
 namespace fs = std::filesystem;
 
-constexpr std::size_t kBatch = 8;  ///< values of a change
+constexpr std::size_t kBatch = 8;  ///< values per change
 
 std::string name_of(std::size_t i) { return fmt::format("{:032x}", i); }
 
@@ -31,7 +31,7 @@ void print(const char* what, double seconds, std::size_t bytes) {
   fmt::print("{:<40} {:9.2f} ms {:9.0f} MB/s\n", what, 1e3 * seconds, 1e-6 * static_cast<double>(bytes) / seconds);
 }
 
-/// Sums of what was read, so that it is read.
+/// Sum of the bytes read, so that the compiler does not remove the reads.
 std::uint64_t checked = 0;
 
 void measure_store(const std::string& folder, const Bytes& value, std::size_t count) {

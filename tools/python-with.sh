@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# python-with.sh NAME-requirements.txt …: runs Python with these packages, in a separate environment that is made in the user's cache
-# when it is first needed. Other arguments go to Python. Exits with 77 (a skipped test) if the packages are not available.
+# python-with.sh NAME-requirements.txt …: runs Python with these packages, in a separate environment that is made in the
+# user's cache when it is first needed. Other arguments go to Python. Exits with 77 (a skipped test) if the packages are
+# not available.
 set -euo pipefail
 requirements=$1
 shift

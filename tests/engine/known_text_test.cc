@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Texts that grow: no token is read twice, and answers are bit for bit those of reading everything.
+// Texts that grow: no token is read twice, and answers equal, bit for bit, those of reading everything.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Texts in a folder: another session finds what one has read, its answers are those of reading everything, and nothing
-// damaged is believed.
+// Texts in a folder: a session finds the texts that another one has read, its answers equal those of reading
+// everything, and damaged blocks are not used.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -64,7 +64,7 @@ class TextTiers : public testing::Test {
 
   SchedulerOptions stored(std::size_t memory = kMuch) const { return {.text_memory = memory, .texts = texts_}; }
 
-  /// Reads a text in a session of its own.
+  /// Reads a text in a new session.
   Once run_once(const std::vector<Token>& text, const SessionOptions& options = {.threads = 2, .chunk = 64},
                 const std::string& salt = "") const {
     Session session(model_, options);

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# library_alone.sh CMAKE SOURCE WORK TINY [OPTION…]: builds the library without all optional parts on a system that hides their
-# dependencies, installs it, and builds and runs the examples against it. WORK is emptied first. OPTIONs go to CMake.
+# library_alone.sh CMAKE SOURCE WORK TINY [OPTION…]: builds the library without any optional part while the parts'
+# dependencies are hidden, installs it, and builds and runs the examples against it. WORK is emptied first. OPTIONs go
+# to CMake.
 set -Eeuo pipefail
 cmake=$1 source=$2 work=$3 tiny=$4
 trap 'echo "line $LINENO: $BASH_COMMAND"' ERR

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values that may be dropped: chains lose their ends first, and whatever happens to the store, a value is whole or
-// missing.
+// Values that may be dropped: chains lose their ends first, and a value is complete or missing whatever happens to the
+// store.
 #include "store/values.h"
 
 #include <gtest/gtest.h>
@@ -35,7 +35,7 @@ constexpr std::size_t kSize = 100'000;
 
 std::string value_key(int chain, int link) { return fmt::format("{:016x}{:016x}", chain, link); }
 
-/// Each value is the pattern of its place.
+/// A value that depends on its place in its chain.
 Bytes value_of(int chain, int link) { return pattern(kSize, chain * 1000 + link); }
 
 void keep(Values& to, int chain, int links) {
@@ -52,14 +52,14 @@ std::vector<std::string> keys_of(int chain, int links) {
   return out;
 }
 
-/// Number of values of a chain that exist anywhere in it.
+/// Number of a chain's values that exist, even after a missing one.
 int held_of(Values& store, int chain, int links) {
   int out = 0;
   for (const auto& key : keys_of(chain, links)) out += static_cast<int>(store.count(std::span(&key, 1)));
   return out;
 }
 
-/// True if every existing value of a chain is as it was written.
+/// True if every existing value of a chain has its original bytes.
 bool are_whole(Values& store, int chain, int links) {
   for (int i = 0; i < links; ++i) {
     const auto found = store.get(value_key(chain, i), kSize);
@@ -187,7 +187,7 @@ void kill_while(const std::function<void()>& work, std::mt19937& random) {
   waitpid(child, nullptr, 0);
 }
 
-/// Number of processes that are killed: more by hand than in the suite.
+/// Number of processes to kill, which a manual run can raise.
 int kills() {
   const char* const number = std::getenv("WINNOW_KILLS");
   return number == nullptr ? 8 : std::atoi(number);
