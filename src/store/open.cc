@@ -22,26 +22,26 @@ std::string scheme_of(const std::string& where) {
   return where.substr(0, end + kEnd.size());
 }
 
-enum class Kind : std::uint8_t { folder, redis };
+enum class Backend : std::uint8_t { folder, redis };
 
-Kind kind_of(const Place& place) {
+Backend backend_of(const Place& place) {
   if (place.where.empty())
     throw UsageError(fmt::format("the place of the {} is empty: give a folder or {}", place.contents, kRedisForm));
   const auto scheme = scheme_of(place.where);
-  if (scheme == kPlainScheme || scheme == kTlsScheme) return Kind::redis;
+  if (scheme == kPlainScheme || scheme == kTlsScheme) return Backend::redis;
   if (!scheme.empty())
     throw UsageError(fmt::format("{} cannot be kept in {}…: give a folder or {}", place.contents, scheme, kRedisForm));
-  return Kind::folder;
+  return Backend::folder;
 }
 
 }  // namespace
 
 std::unique_ptr<ByteStore> open(const Place& place, Missing missing) {
-  return kind_of(place) == Kind::redis ? open_redis(place, missing) : open_folder(place, missing);
+  return backend_of(place) == Backend::redis ? open_redis(place, missing) : open_folder(place, missing);
 }
 
 std::unique_ptr<Values> open_values(const Place& place, std::size_t most) {
-  return kind_of(place) == Kind::redis ? open_redis_values(place) : open_value_folder(place, most);
+  return backend_of(place) == Backend::redis ? open_redis_values(place) : open_value_folder(place, most);
 }
 
 std::string default_folder() {
