@@ -71,8 +71,8 @@ class WINNOW_EXPORT Model {
   /// Tokens of a text and of several questions about it, each asked as the conversation's first message. REQUIRES:
   /// `text` has no messages. Throws as above.
   Prompts tokenize(const Conversation& text, std::span<const std::string> questions) const;
-  /// Tokens of a conversation to the beginning of the next answer; of one without messages, to the place where a
-  /// question can follow. Throws as above, and UsageError if it ends with an answer.
+  /// Tokens of a conversation up to the beginning of the next answer or, if it has no messages, up to the place of the
+  /// first question. Throws as above, and UsageError if it ends with an answer.
   std::vector<Token> tokenize(const Conversation& conversation) const;
   /// Tokens that a question adds to a conversation that was read. If the conversation ends with a question, that
   /// question gets an empty answer. Throws InputError for a question that is too long, UsageError for an unknown chat

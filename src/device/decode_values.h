@@ -19,7 +19,7 @@ class StoredValues {
     return o / kOctets * 8 * R::kWidth + column * R::kWidth + o % kOctets * 8;
   }
 
-  /// Begins to load values; row(group, e) is the row of entry e of this thread's four in a group of 16.
+  /// Begins to load values. This thread has four entries of each group of 16; row(group, e) is the row of its entry e.
   template <class Row>
   WINNOW_DEVICE void load(Row row) {
     if constexpr (kAhead) {

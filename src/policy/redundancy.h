@@ -12,8 +12,8 @@ namespace winnow::policy {
 /// Writes keys [first, first + count), [count][d].
 using KeyRows = std::function<void(int first, int count, std::span<float> out)>;
 
-/// Redundancy of each of n keys, [n]: its mean cosine with the other keys (R-KV, Cai et al., 2025, section 3). Each key
-/// is left out of the mean of the last key that is similar to it (cosine above 0.5), so the last of several similar
+/// Redundancy of each of n keys, [n]: its mean cosine with the other keys (R-KV, Cai et al., 2025, section 3). The mean
+/// of a key leaves out each key to which it is the last similar one (cosine above 0.5), so the last of several similar
 /// keys is not redundant. Time grows as n², memory as n.
 CountedVector<double> redundancy(int n, int head_dim, const KeyRows& keys);
 

@@ -34,7 +34,7 @@ constexpr int kStepReads = 100;
 constexpr MDB_dbi kTables = 2;
 constexpr const char* kRecordsTable = "records";
 constexpr const char* kValuesTable = "values";
-constexpr mode_t kFileMode = 0600;  ///< the store has people's texts
+constexpr mode_t kFileMode = 0600;  ///< a store contains private texts
 constexpr mode_t kFolderMode = 0700;
 
 /// LMDB's own files in the folder.

@@ -45,7 +45,7 @@ class RedisConnection {
   void send(std::initializer_list<std::string_view> words);
   RedisReply next(ReplyKind expected);
 
-  /// True if the server has closed the idle connection: then there is something to read.
+  /// True if the server has closed the idle connection, which shows as input.
   bool was_closed() const { return stream_.has_input(); }
 
   /// Throws InputError with `why`, for an invalid reply.

@@ -103,7 +103,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     co_return true;
   }
 
-  /// Serves a request, and replies with what is wrong with it, unless the client has gone.
+  /// Serves a request, or replies with an error if it is invalid and the client is still there.
   net::awaitable<After> serve_one() {
     HttpReply refusal;
     try {

@@ -16,7 +16,7 @@ namespace winnow::server {
 
 namespace {
 
-/// The most values of a body: a value takes at least 16 bytes, and its JSON can have two.
+/// Maximum number of values in a body: a value takes at least 16 bytes of memory, but can be two bytes of JSON.
 constexpr std::size_t kMostValues = std::size_t{1} << 20;
 
 std::string brief_of(const Json& value) {
