@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cstddef>
 #include <utility>
 
 #include "base/as_size.h"
@@ -35,6 +36,16 @@ int QueryRowSet::first(int n) const {
 
 ColumnStatistics::ColumnStatistics(ColumnRequest request, int query_heads, int n)
     : request_(std::move(request)), query_heads_(query_heads), n_(n), values_(as_size(query_heads) * as_size(n)) {}
+
+void ColumnStatistics::take_state(int rows, const float* from) {
+  for (int h = 0; h < query_heads_; ++h)
+    std::copy_n(from + static_cast<std::ptrdiff_t>(h) * rows, rows, head(h).data());
+}
+
+void ColumnStatistics::passed(int h, int rows) {
+  if (kept_ == nullptr || rows != kept_rows_) return;
+  std::copy_n(head(h).data(), rows, kept_ + static_cast<std::ptrdiff_t>(h) * rows);
+}
 
 namespace {
 

@@ -31,6 +31,31 @@ void QueryMoments::add(const float* q, std::span<const std::int32_t> positions, 
   for (int head = worker.index; head < heads_; head += worker.count) add_head(q, positions, back.data(), head);
 }
 
+/// The number of rows, the sums, and the products from the diagonal on.
+std::size_t QueryMoments::state_size(int head_dim) {
+  const auto dim = as_size(head_dim);
+  return 1 + dim + dim * (dim + 1) / 2;
+}
+
+void QueryMoments::take_state(int head, std::span<const double> state) {
+  const std::size_t dim = as_size(dim_);
+  const double* from = state.data();
+  count_[as_size(head)] = *from++;
+  std::copy_n(from, dim, sums_.data() + as_size(head) * dim);
+  from += dim;
+  for (std::size_t i = 0; i < dim; from += dim - i, ++i)
+    std::copy_n(from, dim - i, products_.data() + (as_size(head) * dim + i) * dim + i);
+}
+
+void QueryMoments::write_state(int head, std::span<double> state) const {
+  const std::size_t dim = as_size(dim_);
+  double* to = state.data();
+  *to++ = count_[as_size(head)];
+  to = std::copy_n(sums_.data() + as_size(head) * dim, dim, to);
+  for (std::size_t i = 0; i < dim; ++i)
+    to = std::copy_n(products_.data() + (as_size(head) * dim + i) * dim + i, dim - i, to);
+}
+
 /// Products are summed in f32 over the rows of a call (a chunk), and in double over the calls.
 void QueryMoments::add_head(const float* q, std::span<const std::int32_t> positions, const float* back, int head) {
   const std::size_t dim = as_size(dim_);

@@ -21,6 +21,12 @@ class QueryMoments {
   /// Adds rows of rotated queries [rows][H_q][d]; each member of a team takes some heads.
   void add(const float* q, std::span<const std::int32_t> positions, Worker worker);
 
+  /// Numbers of a head's state.
+  static std::size_t state_size(int head_dim);
+  /// Continues from the state that was written when only earlier rows had been added.
+  void take_state(int head, std::span<const double> state);
+  void write_state(int head, std::span<double> state) const;
+
   /// Mean over the rows, [d]; zeros without rows.
   std::vector<double> mean(int head) const;
   /// Covariance, [d][d], divided by the number of rows.
@@ -36,7 +42,7 @@ class QueryMoments {
   int first_;
   std::vector<double> count_;     ///< [H_q]
   std::vector<double> sums_;      ///< [H_q][d]
-  std::vector<double> products_;  ///< [H_q][d][d]
+  std::vector<double> products_;  ///< [H_q][d][d]; only those above the diagonal are read
 };
 
 }  // namespace winnow::attention

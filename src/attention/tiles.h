@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <vector>
 
 #include "attention/products.h"
@@ -20,8 +21,19 @@ class TileAttention {
   /// Bytes for a prompt of `tokens` tokens in a layer of this shape.
   static std::size_t bytes(const Shape& shape, const Tiles& tiles, int tokens);
 
-  /// Adds rows [first, first + rows) of the scratch, with queries [rows][H_q][d]. Rows arrive in order, from row 0 on.
-  /// Each member of a team takes some heads.
+  /// The first row that no tile contains which is complete in any prompt with the first `rows` rows. A state has the
+  /// sums of the rows before it, and the queries of the others.
+  static int end_of_sums(const Tiles& tiles, int rows);
+  static std::size_t state_bytes(const Shape& shape, const Tiles& tiles, int rows);
+  /// Continues after the first `rows` rows.
+  void take_state(int rows, std::span<const std::byte> state);
+  /// Writes the state after the first `rows` rows: the queries while they pass, the sums at write_sums().
+  void keep_state(int rows, std::span<std::byte> state);
+  /// Writes the sums of the state that is kept, if one is. REQUIRES: all rows have been added.
+  void write_sums() const;
+
+  /// Adds rows [first, first + rows) of the scratch, with queries [rows][H_q][d]. Rows arrive in order, from row 0 on
+  /// or from those of the state. Each member of a team takes some heads.
   void add(const float* q, const cache::LayerScratch& scratch, int first, int rows, Worker worker);
 
  private:
@@ -50,7 +62,19 @@ class TileAttention {
   /// The tile of a token, or the first one after it; empty after the last one.
   Tile tile_of(int token) const;
   Tile next(const Tile& tile) const { return tile_of(tile.begin + tiles_.length); }
-  const float* query(const Chunk& chunk, int head, int token, const Tile& tile) const;
+  /// The first tile that no earlier chunk has completed.
+  Tile first_tile(const Chunk& chunk) const {
+    return tile_of(is_first(chunk) ? end_of_sums(tiles_, taken_rows_) : chunk.first);
+  }
+  /// True for the first chunk after a state.
+  bool is_first(const Chunk& chunk) const { return taken_rows_ > 0 && chunk.first == taken_rows_; }
+  /// The row of the query that is first in queries_ when a chunk arrives.
+  int first_query(const Chunk& chunk) const { return first_tile(chunk).begin; }
+  const float* query(const Chunk& chunk, int head, int token) const;
+  /// Keeps the queries of a tile that a later chunk completes.
+  void keep_queries(const Chunk& chunk, int head, const Tile& tile);
+  /// Copies queries of the chunk to the state that is kept.
+  void write_queries(const Chunk& chunk, int head) const;
   /// Index of a tile's query in queries_.
   std::ptrdiff_t place(int head, int in_tile) const {
     return (static_cast<std::ptrdiff_t>(in_tile) * heads_ + head) * dim_;
@@ -60,7 +84,10 @@ class TileAttention {
   Tiles tiles_;
   int heads_;
   int dim_;
-  CountedVector<float> queries_;  ///< [tile length][H_q][d] of the incomplete tile
+  CountedVector<float> queries_;  ///< [rows][H_q][d] of the incomplete tile, or of the state
+  int taken_rows_ = 0;            ///< rows of the state with which this began; 0: none
+  int kept_rows_ = 0;
+  std::span<float> kept_;  ///< [H_q][rows] sums, then [rows][H_q][d] queries; empty: no state is kept
 };
 
 }  // namespace winnow::attention

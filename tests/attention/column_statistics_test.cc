@@ -278,6 +278,72 @@ TEST(ColumnStatistics, threads_do_not_change_a_bit) {
   });
 }
 
+std::vector<ColumnStatistics> sums_over_all(const Prompt& prompt) {
+  std::vector<ColumnStatistics> out;
+  for (const auto& rows : {QueryRowSet{Kind::all, 0, {}}, QueryRowSet{Kind::band, 40, {}}})
+    out.emplace_back(ColumnRequest{rows, Reduction::sum}, prompt.shape.query_heads, prompt.n);
+  return out;
+}
+
+/// Prompts whose blocks are narrower than a unit of sums, as wide, and wider.
+struct SummedPrompt {
+  int kv_heads;
+  int group;
+  int head_dim;
+  int tokens;
+};
+constexpr SummedPrompt kSummedPrompts[] = {{2, 3, 32, 500}, {1, 7, 16, 430}, {2, 1, 16, 1700}, {1, 40, 8, 300}};
+
+void expect_same(const std::vector<ColumnStatistics>& a, const std::vector<ColumnStatistics>& b, const char* what) {
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    for (int h = 0; h < a[i].query_heads(); ++h)
+      EXPECT_TRUE(std::ranges::equal(a[i].head(h), b[i].head(h))) << what << ", columns " << i << ", head " << h;
+  }
+}
+
+TEST(ColumnStatistics, sums_have_the_same_bits_in_chunks_of_whole_units) {
+  on_every_kernel([](ComputeType compute_type) {
+    for (const auto& sizes : kSummedPrompts) {
+      Prompt prompt(shape_of(sizes.kv_heads, sizes.group, sizes.head_dim), sizes.tokens, ElementType::f16);
+      prompt.compute_type = compute_type;
+      auto whole = sums_over_all(prompt);
+      prompt.prefill(0, prompt.n, 1, pointers(whole));
+      for (const int chunk : {64, 192, 256}) {
+        auto parts = sums_over_all(prompt);
+        prompt.prefill(0, chunk, 2, pointers(parts));
+        expect_same(parts, whole, "chunks");
+      }
+    }
+  });
+}
+
+TEST(ColumnStatistics, continue_from_a_state_with_the_same_bits) {
+  on_every_kernel([](ComputeType compute_type) {
+    for (const auto& sizes : kSummedPrompts) {
+      Prompt prompt(shape_of(sizes.kv_heads, sizes.group, sizes.head_dim), sizes.tokens, ElementType::f16);
+      prompt.compute_type = compute_type;
+      auto whole = sums_over_all(prompt);
+      prompt.prefill(0, 256, 1, pointers(whole));
+      for (const int rows : {64, 192, 256}) {
+        // The state is taken in the midst of a chunk of a shorter prompt.
+        std::vector<std::vector<float>> states;
+        Prompt shorter(prompt.shape, rows + 37, ElementType::f16);  // with the same numbers
+        shorter.compute_type = compute_type;
+        auto before = sums_over_all(shorter);
+        for (auto& one : before) {
+          auto& state = states.emplace_back(z(rows) * z(one.query_heads()));
+          one.keep_state(rows, state.data());
+        }
+        shorter.prefill(0, 256, 2, pointers(before));
+        auto after = sums_over_all(prompt);
+        for (std::size_t i = 0; i < after.size(); ++i) after[i].take_state(rows, states[i].data());
+        prompt.prefill(rows, 256, 2, pointers(after));
+        expect_same(after, whole, "a state");
+      }
+    }
+  });
+}
+
 TEST(ColumnStatistics, records_chosen_keys_as_if_all_were_recorded) {
   Prompt prompt(shape_of(2, 3, 64), 193, ElementType::f16);
   on_every_kernel([&](ComputeType compute_type) {

@@ -117,6 +117,52 @@ TEST(TileAttention, neither_chunks_nor_threads_change_a_bit) {
   }
 }
 
+Shape test_shape() { return {.query_heads = kQueryHeads, .kv_heads = kKvHeads, .head_dim = kDim}; }
+
+/// Adds rows [first, n) in chunks.
+void add_rows(TileAttention& attention, const Prompt& prompt, int first, int n, int chunk) {
+  for (int at = first; at < n; at += chunk)
+    attention.add(prompt.queries.data() + at * kQueryHeads * kDim, prompt.scratch, at, std::min(chunk, n - at), {0, 1});
+}
+
+/// The state after `rows` rows, kept while a prompt of n rows passes.
+std::vector<std::byte> state_of(const Prompt& prompt, const Tiles& tiles, int rows, int n) {
+  std::vector<std::byte> out(TileAttention::state_bytes(test_shape(), tiles, rows));
+  ColumnStatistics sums({}, kQueryHeads, n);
+  TileAttention attention(sums, tiles, kDim);
+  attention.keep_state(rows, out);
+  add_rows(attention, prompt, 0, n, 48);
+  attention.write_sums();
+  return out;
+}
+
+TEST(TileAttention, continues_from_a_state_with_the_same_bits) {
+  const Prompt prompt(400);
+  for (const auto& tiles : {Tiles{32, 8, 4}, Tiles{200, 5, 1}, Tiles{7, 3, 9, Tiles::Rest::zeros}, Tiles{64, 0, 0},
+                            Tiles{40, 0, 70}, Tiles{50, 100, 2}}) {
+    const auto whole = measured(prompt, tiles, 400, 1);
+    const auto last = state_of(prompt, tiles, 384, 400);
+    for (const int rows : {64, 128, 320}) {
+      for (const int n : {rows, rows + 1, rows + 37}) {
+        for (const int chunk : {30, 400}) {
+          const auto state = state_of(prompt, tiles, rows, n);
+          ColumnStatistics sums({}, kQueryHeads, prompt.n);
+          TileAttention attention(sums, tiles, kDim);
+          attention.take_state(rows, state);
+          auto kept = std::vector<std::byte>(last.size());
+          attention.keep_state(384, kept);
+          add_rows(attention, prompt, rows, prompt.n, chunk);
+          attention.write_sums();
+          EXPECT_EQ(kept, last) << tiles.length << " " << rows << " " << n << " " << chunk;
+          for (int head = 0; head < kQueryHeads; ++head)
+            EXPECT_TRUE(std::ranges::equal(sums.head(head), whole.head(head)))
+                << tiles.length << " " << rows << " " << n;
+        }
+      }
+    }
+  }
+}
+
 /// Unscaled logits may be large; the largest is subtracted before the exponential.
 TEST(TileAttention, large_logits_are_no_problem) {
   Prompt prompt(40);

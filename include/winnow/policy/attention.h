@@ -119,6 +119,12 @@ class WINNOW_EXPORT ColumnStatistics {
     query_heads_ = query_heads;
     values_.assign(static_cast<std::size_t>(query_heads) * static_cast<std::size_t>(n_), 0.0F);
   }
+  /// Continues after the first `rows` rows, from their statistics for their own keys, [H_q][rows].
+  void take_state(int rows, const float* from);
+  /// Copies these statistics to `to` [H_q][rows] when the first `rows` rows have passed. REQUIRES: a multiple of 64.
+  void keep_state(int rows, float* to) { kept_rows_ = rows, kept_ = to; }
+  /// Attention has added the first `rows` rows to a head's statistics, and no others.
+  void passed(int h, int rows);
   /// Statistics of one query head, [n].
   std::span<float> head(int h) { return {values_.data() + offset(h), static_cast<std::size_t>(n_)}; }
   std::span<const float> head(int h) const { return {values_.data() + offset(h), static_cast<std::size_t>(n_)}; }
@@ -130,6 +136,8 @@ class WINNOW_EXPORT ColumnStatistics {
   int query_heads_;
   int n_;
   CountedVector<float> values_;
+  int kept_rows_ = 0;
+  float* kept_ = nullptr;  ///< destination of the state; null: none
 };
 
 /// A view of column statistics, in an order of its own.

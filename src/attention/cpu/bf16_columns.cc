@@ -23,12 +23,17 @@ constexpr int kKeys = tile_keys(ComputeType::bf16);
 /// Keys with sums in registers, a vector of queries for each: half of all registers.
 constexpr int kTogether = kVector;
 
-/// Queries of one head in whole vectors. The first and the last vector may include queries of other heads, with weight
-/// 0.
+/// Queries of one head in one unit, in whole vectors. The first and the last vector may include queries of other heads,
+/// with weight 0.
 class HeadQueries {
  public:
-  HeadQueries(const Block& b, int head)
-      : first_(head * b.tokens), end_(first_ + b.tokens), weights_(as_size(padded(end_ - begin(), kVector))) {}
+  HeadQueries(const Block& b, int head, const UnitTokens& unit)
+      : unit_(unit),
+        first_(head * b.tokens + unit.first),
+        end_(first_ + unit.count),
+        weights_(as_size(padded(end_ - begin(), kVector))) {}
+
+  int unit() const { return unit_.unit; }
 
   int begin() const { return first_ / kVector * kVector; }
   int end() const { return end_; }
@@ -37,10 +42,11 @@ class HeadQueries {
 
   void weigh(const float* of_tile, const float* mask) {
     float* const own = weights_.data() + (first_ - begin());
-    for (int i = 0; i < end_ - first_; ++i) own[i] = of_tile[first_ + i] * mask[i];
+    for (int i = 0; i < end_ - first_; ++i) own[i] = of_tile[first_ + i] * mask[unit_.first + i];
   }
 
  private:
+  UnitTokens unit_;
   int first_;
   int end_;
   std::vector<float> weights_;
@@ -95,19 +101,21 @@ void sum_tile(const Retained& p, const HeadQueries& head, float* sums) {
 }  // namespace
 
 void add_sums_bf16(const Block& b, const float* mask, KeyRange keys, const Record& record) {
-  std::vector<HeadQueries> heads;
-  for (int h = 0; h < b.group; ++h) heads.emplace_back(b, h);
+  std::vector<HeadQueries> queries;  // [head][unit]
+  const auto units = units_of(b);
+  for (int h = 0; h < b.group; ++h) {
+    for (const auto& unit : units) queries.emplace_back(b, h, unit);
+  }
   float sums[kKeys];
   // In reverse: the last tiles, just written, are still in the L2 cache, and the first ones will be when the next block
   // writes them. Heads within tiles, in memory order.
   for (int tile = (keys.end - 1) / kKeys; tile >= keys.begin / kKeys; --tile) {
     const int begin = std::max(keys.begin, tile * kKeys);
     const int end = std::min(keys.end, (tile + 1) * kKeys);
-    for (int h = 0; h < b.group; ++h) {
-      HeadQueries& head = heads[h];
-      head.weigh(b.weight_of(tile), mask);
-      sum_tile(b.tile_of(tile), head, sums);
-      float* const out = record.at(h, begin);
+    for (std::size_t i = 0; i < queries.size(); ++i) {
+      queries[i].weigh(b.weight_of(tile), mask);
+      sum_tile(b.tile_of(tile), queries[i], sums);
+      float* const out = record.at(queries[i].unit(), static_cast<int>(i / units.size()), begin);
       for (int key = begin; key < end; ++key) out[key - begin] += sums[key - tile * kKeys];
     }
   }

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
+#include <vector>
+
 #include "attention/attention.h"
 #include "attention/cpu/bf16_product.h"
 #include "attention/cpu/block.h"
@@ -23,12 +26,46 @@ constexpr BlockShape block_shape(ComputeType compute_type) {
   return {768, kStrip, kDepth, 4 << 20};
 }
 
-/// Maximum number of tokens of an item (blocks that one thread computes one after the other) in a chunk of `count`
-/// tokens.
-int item_tokens(const Shape& shape, ComputeType compute_type, int count);
+/// Rows of a prompt, counted from its first one, whose statistics are added up before they are added to those of
+/// earlier rows. So the sums after any number of these units depend neither on later rows nor on chunks and threads.
+inline constexpr int kSummedRows = 64;
 
-/// Tokens of a block that retains the probabilities of `keys` keys, in an item of `tokens` tokens.
-int recorded_block(const Shape& shape, const BlockShape& form, int keys, int tokens);
+/// Number of units that rows [first, first + count) are part of.
+constexpr int units_of(int first, int count) { return (first + count - 1) / kSummedRows - first / kSummedRows + 1; }
+
+/// Tokens [first, first + count) of a chunk.
+struct TokenRange {
+  int first = 0;
+  int count = 0;
+
+  int end() const { return first + count; }
+};
+
+/// Division of a chunk into items, which one thread computes, and of items into blocks. If rows are recorded, items end
+/// with units of kSummedRows rows, and blocks consist of whole units or of equal parts of one. These parts depend on
+/// the unit alone. A last unit that is incomplete has blocks of its own.
+class Division {
+ public:
+  enum class Rows : std::uint8_t { plain, recorded };
+
+  Division() = default;
+  Division(const Shape& shape, ComputeType compute_type, const Chunk& chunk, Rows rows);
+
+  /// The longest items first, so that the last ones end at about the same time.
+  std::vector<TokenRange> items() const;
+  /// Tokens of the block that begins `from` tokens after the item's first one. `rows`: the item's.
+  int block_tokens(const TokenRange& item, int from, Rows rows) const;
+
+ private:
+  int first_row(const TokenRange& tokens) const { return chunk_.first + tokens.first; }
+  /// The most tokens of a block whose last row is before `end`.
+  int most_tokens(int end, Rows rows) const;
+
+  ComputeType compute_type_ = ComputeType::f32;
+  int group_ = 1;
+  Chunk chunk_;
+  Rows rows_ = Rows::plain;
+};
 
 /// Floats for retained probabilities, [queries][tiles], and the tiles' weights.
 constexpr std::size_t retained_floats(ComputeType compute_type, int queries, int tiles) {

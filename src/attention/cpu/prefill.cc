@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <numeric>
+#include <ranges>
 #include <vector>
 
 #include "attention/attention.h"
@@ -44,10 +45,9 @@ struct PrefillAttention::Impl {
   /// A work item, and the destination of its statistics. Its results do not depend on the number of threads.
   struct Item {
     int kv_head;
-    int first_token;
-    int tokens;
+    cpu::TokenRange tokens;
     bool is_recorded = false;
-    /// [request] offset of [G][recorded keys] floats; kNone if the item has no requested rows.
+    /// [request] offset of [unit][G][recorded keys] floats; kNone if the item has no requested rows.
     std::vector<std::size_t> partial = {};
   };
   /// A block in a thread's work space.
@@ -63,7 +63,7 @@ struct PrefillAttention::Impl {
   Impl(MemoryAccount& a, int threads, ComputeType p) : account(a), compute_type(p), work(as_size(threads)) {}
 
   void make_items();
-  Item make_item(int kv_head, int first_token, int tokens);
+  Item make_item(int kv_head, const cpu::TokenRange& tokens);
   void size_work_space();
   /// A block without work space: the tokens of an item from `from` on, as many as fit into a block.
   cpu::Block block_of(const Item& item, int from) const;
@@ -77,17 +77,22 @@ struct PrefillAttention::Impl {
   /// `memory` may be null to get only the size.
   Layout layout(const Item& item, int from, float* memory) const;
   void run(const Item& item, float* memory);
-  /// Tokens of a block in this item.
-  int block_tokens(const Item& item) const {
-    return item.is_recorded ? std::min(recorded_tokens, item.tokens) : item.tokens;
+  /// Tokens of the block that begins `from` tokens after the item's first one.
+  int block_tokens(const Item& item, int from) const {
+    using Rows = cpu::Division::Rows;
+    return division.block_tokens(item.tokens, from, item.is_recorded ? Rows::recorded : Rows::plain);
   }
+  /// Position in the prompt of the item's first token.
+  int first_row(const Item& item) const { return first + item.tokens.first; }
+  int units(const Item& item) const { return cpu::units_of(first_row(item), item.tokens.count); }
   /// Recorded keys among those that the item's last token sees.
   int recorded_keys(const Item& item) const {
     return std::max(0, std::min(recorded.end, last_seen(item)) - recorded.begin);
   }
-  int last_seen(const Item& item) const { return leading[item.first_token + item.tokens - 1]; }
+  int last_seen(const Item& item) const { return leading[item.tokens.end() - 1]; }
   void begin(const Shape& layer, const cache::LayerScratch& rows, const float* queries, float* outputs,
              std::span<ColumnStatistics* const> wanted);
+  void reduce(std::size_t index, int head);
   float* partial(const Item& item, std::size_t index) { return partials.as<float>().data() + item.partial[index]; }
 
   MemoryAccount& account;
@@ -107,7 +112,7 @@ struct PrefillAttention::Impl {
   float* logsums = nullptr;                ///< [count][H_q]
   KeyRange recorded;
   const float* row_scales = nullptr;  ///< [count]
-  int recorded_tokens = 0;            ///< tokens of a block that retains its probabilities
+  cpu::Division division;
   std::vector<ColumnStatistics*> columns;
   std::vector<Item> items;
   WorkQueue blocks;
@@ -184,28 +189,24 @@ void PrefillAttention::Impl::begin(const Shape& layer, const cache::LayerScratch
 }
 
 void PrefillAttention::Impl::make_items() {
+  using Rows = cpu::Division::Rows;
   items.clear();
   partial_floats = 0;
-  if (count == 0) return;
-  const cpu::BlockShape form = cpu::block_shape(compute_type);
-  const int tokens = cpu::item_tokens(shape, compute_type, count);
-  int keys = std::max(1, std::min(recorded.end, leading.back()) - recorded.begin);
-  if (past != nullptr && retains_past()) keys += *std::ranges::max_element(past_leading);
-  recorded_tokens = cpu::recorded_block(shape, form, keys, tokens);
-  // The longest items first, so that the last ones end at about the same time.
-  for (int from = (count - 1) / tokens * tokens; from >= 0; from -= tokens) {
-    for (int head = 0; head < shape.kv_heads; ++head)
-      items.push_back(make_item(head, from, std::min(tokens, count - from)));
+  const int retained_past = past != nullptr && retains_past() ? *std::ranges::max_element(past_leading) : 0;
+  division = cpu::Division(shape, compute_type, {first, count, retained_past, recorded},
+                           columns.empty() ? Rows::plain : Rows::recorded);
+  for (const auto& tokens : division.items()) {
+    for (int head = 0; head < shape.kv_heads; ++head) items.push_back(make_item(head, tokens));
   }
 }
 
-PrefillAttention::Impl::Item PrefillAttention::Impl::make_item(int kv_head, int first_token, int tokens) {
-  Item item{kv_head, first_token, tokens};
+PrefillAttention::Impl::Item PrefillAttention::Impl::make_item(int kv_head, const cpu::TokenRange& tokens) {
+  Item item{kv_head, tokens};
   for (const ColumnStatistics* o : columns) {
-    const bool seen = cpu::contains_any(o->request().rows, o->size(), first + first_token, tokens);
+    const bool seen = cpu::contains_any(o->request().rows, o->size(), first_row(item), tokens.count);
     item.partial.push_back(seen ? partial_floats : kNone);
     item.is_recorded |= seen;
-    if (seen) partial_floats += as_size(shape.group()) * as_size(recorded_keys(item));
+    if (seen) partial_floats += as_size(units(item)) * as_size(shape.group()) * as_size(recorded_keys(item));
   }
   return item;
 }
@@ -214,7 +215,7 @@ void PrefillAttention::Impl::size_work_space() {
   std::size_t most = 0;
   for (const Item& item : items) {
     // The last block sees the most keys but may have the fewest tokens.
-    for (int from = 0; from < item.tokens; from += block_tokens(item))
+    for (int from = 0; from < item.tokens.count; from += block_tokens(item, from))
       most = std::max(most, layout(item, from, nullptr).floats);
   }
   for (auto& buffer : work) floats(account, buffer, most);
@@ -225,27 +226,27 @@ cpu::Block PrefillAttention::Impl::block_of(const Item& item, int from) const {
   const cpu::BlockShape form = cpu::block_shape(compute_type);
   cpu::Block b;
   b.token_stride = shape.query_heads * shape.head_dim;
-  const std::ptrdiff_t offset = static_cast<std::ptrdiff_t>(item.first_token + from) * b.token_stride +
+  const std::ptrdiff_t offset = static_cast<std::ptrdiff_t>(item.tokens.first + from) * b.token_stride +
                                 static_cast<std::ptrdiff_t>(item.kv_head) * shape.group() * shape.head_dim;
   b.q = q + offset;
   b.out = out + offset;
-  b.tokens = std::min(block_tokens(item), item.tokens - from);
+  b.tokens = block_tokens(item, from);
   b.group = shape.group();
   b.head_dim = shape.head_dim;
   b.scale = shape.scale;
   b.cap = shape.cap;
   if (!shape.sink_logits.empty())
     b.sink_logits = shape.sink_logits.data() + static_cast<std::ptrdiff_t>(item.kv_head) * shape.group();
-  b.first_key = first + item.first_token + from;
-  b.leading = leading.data() + item.first_token + from;
-  if (!own.empty()) b.own = own.data() + item.first_token + from;
-  if (!seen_from.empty()) b.from = seen_from.data() + item.first_token + from;
+  b.first_key = first + item.tokens.first + from;
+  b.leading = leading.data() + item.tokens.first + from;
+  if (!own.empty()) b.own = own.data() + item.tokens.first + from;
+  if (!seen_from.empty()) b.from = seen_from.data() + item.tokens.first + from;
   if (logsums != nullptr) {
     b.logsum_stride = shape.query_heads;
-    b.logsum =
-        logsums + static_cast<std::ptrdiff_t>(item.first_token + from) * b.logsum_stride + item.kv_head * shape.group();
+    b.logsum = logsums + static_cast<std::ptrdiff_t>(item.tokens.first + from) * b.logsum_stride +
+               item.kv_head * shape.group();
   }
-  if (row_scales != nullptr) b.row_scales = row_scales + item.first_token + from;
+  if (row_scales != nullptr) b.row_scales = row_scales + item.tokens.first + from;
   b.keys = scratch->keys(item.kv_head);
   b.values = scratch->values(item.kv_head);
   b.compute_type = compute_type;
@@ -257,7 +258,7 @@ cpu::Block PrefillAttention::Impl::block_of(const Item& item, int from) const {
 
 cpu::Block PrefillAttention::Impl::past_of(const cpu::Block& block, const Item& item, int from) const {
   cpu::Block b = block;
-  const std::ptrdiff_t at = static_cast<std::ptrdiff_t>(item.kv_head) * count + item.first_token + from;
+  const std::ptrdiff_t at = static_cast<std::ptrdiff_t>(item.kv_head) * count + item.tokens.first + from;
   b.keys = past->keys(item.kv_head);
   b.values = past->values(item.kv_head);
   b.leading = past_leading.data() + at;
@@ -307,35 +308,43 @@ void PrefillAttention::Impl::run(const Item& item, float* memory) {
   const int keys = recorded_keys(item);
   for (std::size_t index = 0; index < columns.size(); ++index) {
     if (item.partial[index] != kNone)
-      std::fill_n(partial(item, index), static_cast<std::ptrdiff_t>(shape.group()) * keys, 0.0F);
+      std::fill_n(partial(item, index), static_cast<std::ptrdiff_t>(units(item)) * shape.group() * keys, 0.0F);
   }
-  for (int from = 0; from < item.tokens; from += block_tokens(item)) {
+  for (int from = 0; from < item.tokens.count; from += block_tokens(item, from)) {
     Layout l = layout(item, from, memory);
     if (l.sees_past) l.block.past = &l.past;
     cpu::run_block(l.block);
     for (std::size_t index = 0; index < columns.size(); ++index) {
       if (item.partial[index] != kNone)
-        cpu::record_columns(l.block, *columns[index], l.mask, l.weight, {recorded, partial(item, index), keys});
+        cpu::record_columns(l.block, *columns[index], l.mask, l.weight,
+                            {recorded, partial(item, index), keys, shape.group(), first_row(item) / cpu::kSummedRows});
     }
   }
 }
 
 void PrefillAttention::reduce(Worker /*worker*/) {
   auto& s = *impl_;
-  for (int task = s.reductions.take(); task >= 0; task = s.reductions.take()) {
-    const auto index = as_size(task / s.shape.query_heads);
-    const int head = task % s.shape.query_heads;
-    ColumnStatistics& o = *s.columns[index];
-    float* const into = o.head(head).data() + s.recorded.begin;
-    for (const auto& item : s.items) {
-      if (item.kv_head != head / s.shape.group() || item.partial[index] == Impl::kNone) continue;
-      const int keys = s.recorded_keys(item);
-      const float* const from = s.partial(item, index) + static_cast<std::ptrdiff_t>(head % s.shape.group()) * keys;
+  for (int task = s.reductions.take(); task >= 0; task = s.reductions.take())
+    s.reduce(as_size(task / s.shape.query_heads), task % s.shape.query_heads);
+}
+
+/// Unit after unit, from the chunk's first row on.
+void PrefillAttention::Impl::reduce(std::size_t index, int head) {
+  ColumnStatistics& o = *columns[index];
+  float* const into = o.head(head).data() + recorded.begin;
+  for (const auto& item : items | std::views::reverse) {
+    if (item.kv_head != head / shape.group() || item.partial[index] == kNone) continue;
+    const int keys = recorded_keys(item);
+    const float* from = partial(item, index) + static_cast<std::ptrdiff_t>(head % shape.group()) * keys;
+    const int first_unit = first_row(item) / cpu::kSummedRows;
+    for (int unit = 0; unit < units(item); ++unit, from += static_cast<std::ptrdiff_t>(shape.group()) * keys) {
+      o.passed(head, std::max(first_row(item), (first_unit + unit) * cpu::kSummedRows));
       for (int key = 0; key < keys; ++key) {
         into[key] = o.request().reduction == Reduction::sum ? into[key] + from[key] : std::max(into[key], from[key]);
       }
     }
   }
+  o.passed(head, first + count);
 }
 
 }  // namespace winnow::attention

@@ -12,28 +12,30 @@ namespace winnow::attention::cpu {
 
 namespace {
 
-/// Keys [begin, end) of one tile for the queries of one head.
+/// Keys [begin, end) of one tile for some queries of one head.
 struct Stripe {
   int begin;
   int end;
   int first_of_tile;
   int first_query;
+  int first_row;
+  int queries;
   Retained p;
   float* out;  ///< for key `begin`
 };
 
-/// Number of first tokens of the block that are within `width` of `key`; later tokens are too far from it.
-int tokens_within(const Block& b, int key, int width) { return std::clamp(key + width - b.first_key + 1, 0, b.tokens); }
+/// Number of first rows of the stripe that are within `width` of `key`; later rows are too far from it.
+int rows_within(const Stripe& s, int key, int width) { return std::clamp(key + width - s.first_row + 1, 0, s.queries); }
 
-void record_stripe(const Block& b, const ColumnRequest& request, const Stripe& s, const float* weight) {
+void record_stripe(const ColumnRequest& request, const Stripe& s, const float* weight) {
   const bool band = request.rows.kind == QueryRowSet::Kind::band;
   Columns c;
   c.p = s.p;
   c.first_query = s.first_query;
   c.weight = weight;
   for (int key = s.begin; key < s.end; key += c.keys) {
-    c.queries = band ? tokens_within(b, key, request.rows.count) : b.tokens;
-    c.keys = c.queries < b.tokens ? 1 : s.end - key;
+    c.queries = band ? rows_within(s, key, request.rows.count) : s.queries;
+    c.keys = c.queries < s.queries ? 1 : s.end - key;
     c.first_key = key - s.first_of_tile;
     if (request.reduction == Reduction::sum) {
       add_to_sums(c, s.out + (key - s.begin));
@@ -47,14 +49,15 @@ void record_stripe(const Block& b, const ColumnRequest& request, const Stripe& s
 void record_powers(const Block& block, const ColumnStatistics& statistics, const Record& record) {
   const auto& power = statistics.request().power;
   const int first_row = statistics.size() - static_cast<int>(power.size());
-  const int first_token = std::max(0, first_row - block.first_key);
-  Powers p;
-  p.block = &block;
-  p.first_token = first_token;
-  p.tokens = block.tokens - first_token;
-  if (p.tokens <= 0) return;
-  p.power = power.data() + (block.first_key + first_token - first_row);
-  for (p.head = 0; p.head < block.group; ++p.head) add_powers(p, record.at(p.head, record.keys.begin));
+  for (const auto& unit : units_of(block)) {
+    Powers p;
+    p.block = &block;
+    p.first_token = std::max(unit.first, first_row - block.first_key);
+    p.tokens = unit.first + unit.count - p.first_token;
+    if (p.tokens <= 0) continue;
+    p.power = power.data() + (block.first_key + p.first_token - first_row);
+    for (p.head = 0; p.head < block.group; ++p.head) add_powers(p, record.at(unit.unit, p.head, record.keys.begin));
+  }
 }
 
 }  // namespace
@@ -75,6 +78,7 @@ void record_columns(const Block& block, const ColumnStatistics& statistics, floa
   const int last = std::min(record.keys.end, block.visible_keys());
   const bool is_plain_sum = request.reduction == Reduction::sum && request.rows.kind != QueryRowSet::Kind::band;
   if (is_plain_sum && block.compute_type == ComputeType::bf16) return add_sums_bf16(block, mask, {first, last}, record);
+  const auto units = units_of(block);
   const int keys = tile_keys(block.compute_type);
   for (int tile = first / keys; tile * keys < last; ++tile) {
     const int begin = std::max(first, tile * keys);
@@ -83,8 +87,11 @@ void record_columns(const Block& block, const ColumnStatistics& statistics, floa
       const int first_query = head * block.tokens;
       const float* const from = block.weight_of(tile) + first_query;
       for (int t = 0; t < block.tokens; ++t) weight[t] = mask[t] * from[t];
-      record_stripe(block, request, {begin, end, tile * keys, first_query, block.tile_of(tile), record.at(head, begin)},
-                    weight);
+      for (const auto& unit : units)
+        record_stripe(request,
+                      {begin, end, tile * keys, first_query + unit.first, block.first_key + unit.first, unit.count,
+                       block.tile_of(tile), record.at(unit.unit, head, begin)},
+                      weight + unit.first);
     }
   }
 }

@@ -1,20 +1,48 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
+#include <vector>
+
 #include "attention/cpu/block.h"
+#include "attention/cpu/block_shape.h"
 #include "winnow/policy/attention.h"
 
 namespace winnow::attention::cpu {
 
-/// Destination of the column statistics of some keys: [group][stride] from keys.begin on.
+/// Destination of the column statistics of some keys, for units of kSummedRows rows: [unit][group][stride] from
+/// keys.begin on.
 struct Record {
   KeyRange keys;
   float* out = nullptr;
   int stride = 0;
+  int group = 0;
+  int first_unit = 0;
 
   /// REQUIRES: `key` is in the range.
-  float* at(int head, int key) const { return out + static_cast<std::ptrdiff_t>(head) * stride + (key - keys.begin); }
+  float* at(int unit, int head, int key) const {
+    return out + (static_cast<std::ptrdiff_t>(unit - first_unit) * group + head) * stride + (key - keys.begin);
+  }
 };
+
+/// Tokens of a block that belong to one unit.
+struct UnitTokens {
+  int unit = 0;
+  int first = 0;
+  int count = 0;
+};
+
+inline std::vector<UnitTokens> units_of(const Block& block) {
+  std::vector<UnitTokens> out;
+  for (int token = 0; token < block.tokens;) {
+    const int row = block.first_key + token;
+    const int count = std::min(block.tokens - token, kSummedRows - row % kSummedRows);
+    out.push_back({row / kSummedRows, token, count});
+    token += count;
+  }
+  return out;
+}
 
 /// Adds to `record` the column statistics of a block that retained the probabilities of these keys, as `statistics`
 /// requests. `mask` and `weight` are work space, [tokens] each.
