@@ -12,24 +12,56 @@
 namespace winnow::engine {
 
 KnownText::KnownText(Session::Impl& session, TextTiers stores, std::string owner, std::span<const Token> text, int most,
-                     ElementType type)
-    : store_(stores.memory),
+                     const PassLimits& limits, ElementType type)
+    : account_(session.account),
+      store_(stores.memory),
       tier_(stores.tier),
       owner_(std::move(owner)),
-      chain_(store_.find(owner_, text)),
-      known_(std::min(static_cast<int>(chain_.size()), most / TextBlock::kTokens)) {
+      text_(text),
+      most_(most),
+      chain_(store_.find(owner_, text)) {
+  find(limits);
+  if (most_ > tokens()) reserve_states(limits.states);
+  reserve_blocks(session.hparams, type);
+}
+
+void KnownText::find(const PassLimits& limits) {
+  const std::size_t most = std::min(chain_.size(), as_size(std::min(limits.first_seen, most_) / TextBlock::kTokens));
+  std::vector<std::string> names;
+  for (const auto& [name, sizes] : limits.states) names.push_back(name);
+  const auto found = store_.find_facts(owner_, text_, most, names);
+  if (static_cast<int>(found.blocks) <= known_) return;
+  known_ = static_cast<int>(found.blocks);
+  found_.clear();
+  for (std::size_t i = 0; i < found.facts.size(); ++i) found_.emplace(names[i], found.facts[i]);
+}
+
+void KnownText::begin_later_pass(const PassLimits& limits) { find(limits); }
+
+bool KnownText::reserve(std::size_t bytes, const std::function<void()>& make) {
+  if (!store_.reserve(bytes)) return false;
+  reserved_ += bytes;
+  try {
+    make();
+  } catch (const MemoryError& error) {
+    log().info("a text is not stored whole: {}", error.what());
+    return false;
+  }
+  return true;
+}
+
+/// States before blocks: blocks without them would not help a method that needs them.
+void KnownText::reserve_states(const StateSizes& states) {
+  for (const auto& [name, sizes] : states)
+    reserve(TextFact::bytes(sizes), [&] { kept_.emplace(name, std::make_shared<TextFact>(account_, sizes)); });
+}
+
+void KnownText::reserve_blocks(const model::Hparams& hparams, ElementType type) {
   constexpr auto kTokens = as_size(TextBlock::kTokens);
-  const std::size_t bytes = TextBlock::bytes(session.hparams, type);
-  for (std::size_t first = chain_.size() * kTokens; first + kTokens <= text.size(); first += kTokens) {
-    if (!store_.reserve(bytes)) break;
-    reserved_ += bytes;
-    try {
-      read_.push_back(
-          std::make_shared<TextBlock>(session.account, session.hparams, type, text.subspan(first, kTokens)));
-    } catch (const MemoryError& error) {
-      log().info("a text is stored up to token {}: {}", first, error.what());
-      break;
-    }
+  const std::size_t bytes = TextBlock::bytes(hparams, type);
+  for (std::size_t first = chain_.size() * kTokens; first + kTokens <= text_.size(); first += kTokens) {
+    const auto tokens = text_.subspan(first, kTokens);
+    if (!reserve(bytes, [&] { read_.push_back(std::make_shared<TextBlock>(account_, hparams, type, tokens)); })) break;
   }
 }
 
@@ -53,12 +85,28 @@ void KnownText::copy(int layer, const cache::LayerScratch& from) {
   }
 }
 
+void KnownText::begin_observer(int layer, const policy::ObserverRequest& request, policy::Observer& observer) {
+  const auto name = request.state_name();
+  const auto found = found_.find(name);
+  if (found != found_.end()) observer.take_state(tokens(), found->second->layer(layer));
+  const auto kept = kept_.find(name);
+  if (kept == kept_.end() || most_ <= tokens()) return;
+  observer.keep_state(most_, kept->second->layer(layer));
+  observed_.insert(name);
+}
+
 void KnownText::store() {
-  store_.release(std::exchange(reserved_, 0));
+  std::size_t later = 0;  // states that a second pass writes
+  for (const auto& [name, state] : kept_) later += observed_.contains(name) ? 0 : state->bytes();
+  store_.release(reserved_ - later);
+  reserved_ = later;
   for (auto& block : read_) chain_.push_back(std::move(block));
   read_.clear();
   store_.put(owner_, chain_);
   if (tier_ != nullptr) tier_->keep(owner_, chain_);
+  for (const auto& name : observed_)
+    store_.put_fact(owner_, text_.first(as_size(most_)), name, std::move(kept_.extract(name).mapped()));
+  observed_.clear();
 }
 
 }  // namespace winnow::engine

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
+#include <functional>
+#include <map>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -11,19 +15,37 @@
 #include "engine/hidden_states.h"
 #include "engine/session_impl.h"
 #include "engine/text_fetch.h"
+#include "winnow/policy/observer.h"
 
 namespace winnow::engine {
+
+/// Bytes of observers' states in each layer, by name.
+using StateSizes = std::map<std::string, std::vector<std::size_t>>;
+
+/// Limits of the part of a text that a pass takes from a store.
+struct PassLimits {
+  int first_seen = 0;      ///< first row that an observer without a state must see
+  StateSizes states = {};  ///< tokens are known only up to where all of these states are
+};
 
 /// The part of a text that a reading takes from memory, and the blocks that it leaves in all tiers.
 class KnownText {
  public:
-  /// Takes blocks of at most the first `most` tokens. Session and stores outlive it.
+  /// Takes blocks of at most the first `most` tokens. States are kept after these, so that the same text and longer
+  /// ones can take them. `limits`: those of all passes. REQUIRES: whole blocks. Session, stores and text outlive it.
   KnownText(Session::Impl& session, TextTiers stores, std::string owner, std::span<const Token> text, int most,
-            ElementType type);
+            const PassLimits& limits, ElementType type);
   KnownText(const KnownText&) = delete;
   KnownText& operator=(const KnownText&) = delete;
   ~KnownText();
 
+  /// The most tokens of a text of `tokens` tokens that can be known if at least `passing` pass.
+  static int most(int tokens, int passing) {
+    return std::max(0, tokens - passing) / TextBlock::kTokens * TextBlock::kTokens;
+  }
+  int most() const { return most_; }
+  /// Takes more, in a pass after the first one, of the text that the first one has stored.
+  void begin_later_pass(const PassLimits& limits);
   /// Tokens whose keys and values are known.
   int tokens() const { return known_ * TextBlock::kTokens; }
   /// Puts the known rows in `rows`, rounded to whole blocks, into a scratch. They replace its rows from the first of
@@ -31,16 +53,31 @@ class KnownText {
   void put(int layer, RowRange rows, cache::LayerScratch& to) const;
   /// Copies a layer's rows into the new blocks. REQUIRES: a scratch with the rows of the text.
   void copy(int layer, const cache::LayerScratch& from);
-  /// Stores the new blocks, when all layers have been copied.
+  /// An observer, which has begun a layer, continues after the known tokens, and keeps its state.
+  void begin_observer(int layer, const policy::ObserverRequest& request, policy::Observer& observer);
+  /// Stores the new blocks and states, when all layers have been copied.
   void store();
 
  private:
+  /// Takes what the limits allow, unless it is less than now.
+  void find(const PassLimits& limits);
+  void reserve_states(const StateSizes& states);
+  void reserve_blocks(const model::Hparams& hparams, ElementType type);
+  /// Reserves bytes for make(), which makes something to be stored. Returns false if there is no room.
+  bool reserve(std::size_t bytes, const std::function<void()>& make);
+
+  MemoryAccount& account_;
   TextStore& store_;
   TextTier* tier_;
   std::string owner_;
-  std::vector<TextBlockPtr> chain_;               ///< stored blocks of the text's beginning
-  int known_;                                     ///< number of these blocks that the reading uses
-  std::vector<std::shared_ptr<TextBlock>> read_;  ///< new blocks, after the chain
+  std::span<const Token> text_;
+  int most_;
+  std::vector<TextBlockPtr> chain_;                        ///< stored blocks of the text's beginning
+  int known_ = 0;                                          ///< number of these blocks that the reading uses
+  std::vector<std::shared_ptr<TextBlock>> read_;           ///< new blocks, after the chain
+  std::map<std::string, TextFactPtr, std::less<>> found_;  ///< states after the known tokens
+  std::map<std::string, std::shared_ptr<TextFact>, std::less<>> kept_;  ///< states after the most tokens
+  std::set<std::string> observed_;                                      ///< names of those that are being written
   std::size_t reserved_ = 0;
 };
 

@@ -106,7 +106,10 @@ void Prefill::begin_layer() {
   }
   intact_ = kv_layer() == layer_ || plan_.overwrites_text() ? 0 : plan_.text();
   if (past_rows_) past_->read(layer_, *past_rows_);
-  for (auto& branch : branches_) branch.begin_layer(layer_);
+  for (auto& branch : branches_) {
+    branch.begin_layer(layer_);
+    if (known_ != nullptr && kv_layer() == layer_) branch.begin_observers(layer_, *known_);
+  }
   if (observer_ != nullptr) observer_->begin_layer(observed_layer(hparams(), layer_, branches_.front().tokens(), 0));
 }
 

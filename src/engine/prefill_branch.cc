@@ -115,6 +115,12 @@ void PrefillBranch::begin_layer(int layer) {
   observers_.at(kv_layer).begin_layer(layer_now);
 }
 
+void PrefillBranch::begin_observers(int kv_layer, KnownText& known) const {
+  observers_.at(kv_layer).for_each([&](const policy::ObserverRequest& request, policy::Observer& observer) {
+    known.begin_observer(kv_layer, request, observer);
+  });
+}
+
 void PrefillBranch::add_observers(int kv_layer, std::vector<policy::Observer*>& out) const {
   observers_.at(kv_layer).add_to(out);
 }

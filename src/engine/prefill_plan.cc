@@ -84,12 +84,40 @@ int PrefillPlan::prompt_rows() const {
   return rows;
 }
 
+/// Sums over rows are the same in longer prompts if their units are never divided. Layers that read the same keys add
+/// to one observer, each all of its rows, so that its result is no sum over rows.
+bool PrefillPlan::has_states(const model::Hparams& hparams) const {
+  const auto begins_unit = [](const Chunk& chunk) { return chunk.replay || chunk.position % TextBlock::kTokens == 0; };
+  return hparams.n_kv_layer == hparams.n_layer && std::ranges::all_of(chunks_, begins_unit);
+}
+
 int PrefillPlan::first_seen(const model::Hparams& hparams) const {
+  const bool has_states = this->has_states(hparams);
   int out = text_;
   for (const auto& branch : branches_) {
     for (std::size_t kind = 0; kind < branch.requests.size(); ++kind) {
       const auto prompt = prompt_of(hparams.kinds[kind], branch.prompt.size);
-      for (const auto& request : branch.requests[kind].different()) out = std::min(out, request->first_row(prompt));
+      for (const auto& request : branch.requests[kind].different()) {
+        if (!has_states || request->state_name().empty()) out = std::min(out, request->first_row(prompt));
+      }
+    }
+  }
+  return out;
+}
+
+StateSizes PrefillPlan::states(const model::Hparams& hparams, int rows) const {
+  StateSizes out;
+  if (!has_states(hparams)) return out;
+  for (const auto& branch : branches_) {
+    for (int layer = 0; layer < hparams.n_kv_layer; ++layer) {
+      const auto site = observed_layer(hparams, layer, branch.prompt.size, past_.tokens);
+      for (const auto& request : branch.requests[as_size(hparams.kind_of[as_size(layer)])].different()) {
+        const auto name = request->state_name();
+        if (name.empty()) continue;
+        auto& sizes = out[name];
+        sizes.resize(as_size(hparams.n_kv_layer));
+        sizes[as_size(layer)] = request->state_bytes(site, rows);
+      }
     }
   }
   return out;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/hidden_states.h"
+#include "engine/known_text.h"
 #include "engine/past.h"
 #include "policy/observers/layer_observers.h"
 #include "winnow/session.h"
@@ -75,8 +76,10 @@ class PrefillPlan {
   int text() const { return text_; }
   /// First tokens of the text that do not pass: their keys and values are known.
   int known() const { return known_; }
-  /// First row of the prompts that an observer must see.
+  /// First row of the prompts that an observer without a state must see.
   int first_seen(const model::Hparams& hparams) const;
+  /// Bytes of the observers' states after `rows` rows.
+  StateSizes states(const model::Hparams& hparams, int rows) const;
   const PastSize& past() const { return past_; }
   std::span<const Branch> branches() const { return branches_; }
   std::span<const Chunk> chunks() const { return chunks_; }
@@ -94,6 +97,8 @@ class PrefillPlan {
   const ReadingBytes& bytes() const { return bytes_; }
 
  private:
+  /// True if observers of this pass may keep states.
+  bool has_states(const model::Hparams& hparams) const;
   void lay_out(const Session::Impl& session);
   /// Cuts rows that are described like a chunk into chunks of at most `most` rows.
   void add_chunks(const Chunk& rows, int most);

@@ -117,10 +117,17 @@ bool PromptReading::draft() {
   return true;
 }
 
+/// The first pass has stored more of the text than was known before it.
+void PromptReading::take_known_text() {
+  known_->begin_later_pass({second_->first_seen(session_.hparams), second_->states(session_.hparams, known_->most())});
+  if (known_->tokens() > second_->known()) second_.emplace(plan_.second(session_, drafts_, known_->tokens()));
+}
+
 void PromptReading::begin_second_pass() {
   logits_ = {};
   next_ = {};
-  second_.emplace(plan_.second(session_, drafts_));
+  second_.emplace(plan_.second(session_, drafts_, plan_.first().known()));
+  if (known_ != nullptr) take_known_text();
   Rankings rankings;
   for (const auto& of_prompt : rankings_) {
     auto& of_second = rankings.emplace_back();

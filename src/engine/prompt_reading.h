@@ -44,6 +44,7 @@ class PromptReading {
   bool advance_pass();
   bool draft();
   void begin_second_pass();
+  void take_known_text();
 
   Session::Impl& session_;
   ReadingPlan plan_;

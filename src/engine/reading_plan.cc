@@ -93,8 +93,8 @@ ReadingPlan::ReadingPlan(const Session::Impl& session, const ReadingSizes& sizes
 ReadingPlan::ReadingPlan(const Session::Impl& session, int tokens, const CacheOptions& keep)
     : ReadingPlan(session, {.text = tokens}, std::span(&keep, 1)) {}
 
-PrefillPlan ReadingPlan::second(const Session::Impl& session, const Drafts& drafts) const {
-  PassSizes sizes{.text = second_->text(), .known = second_->known(), .prompts = {}};
+PrefillPlan ReadingPlan::second(const Session::Impl& session, const Drafts& drafts, int known) const {
+  PassSizes sizes{.text = second_->text(), .known = known, .prompts = {}};
   for (std::size_t i = 0; i < drafts.size(); ++i) {
     auto& prompt = sizes.prompts.emplace_back(second_->branches()[i].prompt);
     for (std::size_t j = 0; j < drafts[i].size(); ++j) prompt.caches[j].draft = drafts[i][j];
@@ -153,6 +153,12 @@ ReadingBytes ReadingPlan::bytes_of(const Session::Impl& session) const {
 int ReadingPlan::first_seen(const Session::Impl& session) const {
   const int first = first_.first_seen(session.hparams);
   return second_ ? std::min(first, second_->first_seen(session.hparams)) : first;
+}
+
+StateSizes ReadingPlan::states(const Session::Impl& session, int rows) const {
+  auto out = first_.states(session.hparams, rows);
+  if (second_) out.merge(second_->states(session.hparams, rows));
+  return out;
 }
 
 std::int64_t ReadingPlan::rows() const {

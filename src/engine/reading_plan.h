@@ -43,12 +43,15 @@ class ReadingPlan {
 
   const PrefillPlan& first() const { return first_; }
   bool has_second() const { return second_.has_value(); }
-  /// The second pass with these drafts. REQUIRES: has_second().
-  PrefillPlan second(const Session::Impl& session, const Drafts& drafts) const;
+  /// The second pass with these drafts over a text of which the first `known` tokens are known, at least as many as in
+  /// the first pass. REQUIRES: has_second().
+  PrefillPlan second(const Session::Impl& session, const Drafts& drafts, int known) const;
   std::span<const Again> again() const { return again_; }
 
-  /// First row of the prompts that an observer must see, in any pass.
+  /// First row of the prompts that an observer without a state must see, in any pass.
   int first_seen(const Session::Impl& session) const;
+  /// Bytes of the observers' states after `rows` rows, in all passes.
+  StateSizes states(const Session::Impl& session, int rows) const;
   /// The most bytes in use at a time.
   const ReadingBytes& bytes() const { return bytes_; }
   /// Rows that pass through all layers, counted in each pass; drafts have their full length.

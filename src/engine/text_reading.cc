@@ -100,34 +100,36 @@ bool TextReading::is_known_text() const {
 
 /// At least the last token passes, for its logits. Without packed weights, at least a block passes, because ggml's
 /// kernels for few rows give other bits than those for many.
-int TextReading::most_known(bool is_packed) const {
-  const int tokens = part().stage.tokens();
-  return std::max(0, std::min(part().reading->first_seen(session_), tokens - (is_packed ? 1 : TextBlock::kTokens)));
-}
-
 TextReading::KnownKey TextReading::known_key(const network::Pass& pass) const {
+  const auto& part = plan_.parts().front();
   const bool is_packed = pass.room() != nullptr && pass.room()->set;
-  const auto type = plan_.parts().front().reading->first().scratch_type();
-  return {fmt::format("{} {} {}", static_cast<int>(type), is_packed, *text_.cache_salt), most_known(is_packed), type};
+  const auto type = part.reading->first().scratch_type();
+  return {fmt::format("{} {} {}", static_cast<int>(type), is_packed, *text_.cache_salt),
+          KnownText::most(part.stage.tokens(), is_packed ? 1 : TextBlock::kTokens), type};
 }
 
+/// Tiers have no states, without which a method that needs them reads all.
 void TextReading::fetch() {
   if (std::exchange(has_fetched_, true) || texts_.tier == nullptr || !is_known_text() || stored() > 0) return;
   const auto& part = plan_.parts().front();
-  const auto key = known_key(session_.begin_pass(as_size(part.stage.tokens()), part.reading->bytes().all()));
-  if (key.most < TextBlock::kTokens) return;
-  fetch_.emplace(session_, texts_, key.owner, std::span(text_.tokens).first(as_size(key.most)), key.type);
+  const auto& plan = *part.reading;
+  const auto key = known_key(session_.begin_pass(as_size(part.stage.tokens()), plan.bytes().all()));
+  const int most = std::min(key.most, plan.first_seen(session_));
+  if (most < TextBlock::kTokens || !plan.states(session_, most).empty()) return;
+  fetch_.emplace(session_, texts_, key.owner, std::span(text_.tokens).first(as_size(most)), key.type);
 }
 
 void TextReading::begin_text() {
   const auto& stage = part().stage;
-  const auto key = known_key(session_.begin_pass(as_size(stage.tokens()), part().reading->bytes().all()));
-  known_.emplace(session_, texts_, key.owner, stage_tokens(), key.most, key.type);
+  const auto& plan = *part().reading;
+  const auto key = known_key(session_.begin_pass(as_size(stage.tokens()), plan.bytes().all()));
+  known_.emplace(session_, texts_, key.owner, stage_tokens(), key.most,
+                 PassLimits{plan.first_seen(session_), plan.states(session_, key.most)}, key.type);
   fetch_.reset();
   found_ = as_size(known_->tokens());
   const ReadingInput input{.text = stage_tokens(), .known = &*known_};
   if (found_ == 0) {
-    reading_.emplace(session_, *part().reading, input);
+    reading_.emplace(session_, plan, input);
     return;
   }
   const ReadingSizes sizes{.text = stage.tokens(), .known = known_->tokens(), .asked = static_cast<int>(stage.asked)};

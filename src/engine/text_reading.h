@@ -83,12 +83,10 @@ class TextReading {
   /// Identifies the first stage's keys and values.
   struct KnownKey {
     std::string owner;
-    int most = 0;  ///< tokens that may be taken from the store
+    int most = 0;  ///< tokens that may be taken from the store, if observers need not see them
     ElementType type = ElementType::f16;
   };
   KnownKey known_key(const network::Pass& pass) const;
-  /// Most tokens of the text that may be taken from the store.
-  int most_known(bool is_packed) const;
   void advance_reading();
   void append_tokens();
   /// Returns false when all tokens have been scored.

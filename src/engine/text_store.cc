@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <ranges>
+#include <string>
+#include <utility>
 
 #include "base/as_size.h"
 #include "engine/layers.h"
@@ -60,10 +62,17 @@ std::vector<TextStore::Node*> TextStore::chain(std::string_view owner, std::span
 
 void TextStore::touch(std::span<Node* const> chain) {
   for (Node* const node : chain | std::views::reverse) {
-    by_use_.erase({node->used, node});
+    by_use_.erase({node->used, node, ""});
     node->used = ++uses_;
-    by_use_.emplace(node->used, node);
+    by_use_.emplace(node->used, node, "");
   }
+}
+
+void TextStore::use_fact(Node& node, const std::string& name, std::uint64_t used) {
+  auto& fact = node.facts.at(name);
+  by_use_.erase({fact.used, &node, name});
+  fact.used = used;
+  by_use_.emplace(fact.used, &node, name);
 }
 
 std::vector<TextBlockPtr> TextStore::find(std::string_view owner, std::span<const Token> text) {
@@ -74,18 +83,52 @@ std::vector<TextBlockPtr> TextStore::find(std::string_view owner, std::span<cons
   return out;
 }
 
+TextStore::Facts TextStore::find_facts(std::string_view owner, std::span<const Token> text, std::size_t most,
+                                       std::span<const std::string> names) {
+  const auto nodes = chain(owner, text);
+  std::size_t blocks = std::min(most, nodes.size());
+  const auto has_all = [&](const Node& node) {
+    return std::ranges::all_of(names, [&](const std::string& name) { return node.facts.contains(name); });
+  };
+  while (blocks > 0 && !has_all(*nodes[blocks - 1])) --blocks;
+  Facts out{.blocks = blocks};
+  for (const auto& name : names) {
+    if (blocks == 0) break;
+    auto& node = *nodes[blocks - 1];
+    use_fact(node, name, ++uses_);
+    out.facts.push_back(node.facts.at(name).bytes);
+  }
+  return out;
+}
+
 bool TextStore::drop_one() {
-  for (const auto& [used, node] : by_use_) {
+  for (const auto& [used, node, name] : by_use_) {
+    if (!name.empty()) {
+      if (node->facts.at(name).bytes.use_count() > 1) continue;
+      drop_fact(*node, std::string(name));
+      return true;
+    }
     if (!node->next.empty() || node->block.use_count() > 1) continue;
-    held_ -= node->block->bytes();
-    const auto tokens = node->block->tokens();
-    auto* const siblings = node->siblings;
-    const std::vector<Token> key(tokens.begin(), tokens.end());
-    by_use_.erase({used, node});
-    siblings->erase(key);
+    drop_leaf(*node);
     return true;
   }
   return false;
+}
+
+void TextStore::drop_fact(Node& node, const std::string& name) {
+  const auto found = node.facts.find(name);
+  held_ -= found->second.bytes->bytes();
+  by_use_.erase({found->second.used, &node, name});
+  node.facts.erase(found);
+}
+
+void TextStore::drop_leaf(Node& node) {
+  while (!node.facts.empty()) drop_fact(node, std::string(node.facts.begin()->first));
+  held_ -= node.block->bytes();
+  const auto tokens = node.block->tokens();
+  const std::vector<Token> key(tokens.begin(), tokens.end());
+  by_use_.erase({node.used, &node, ""});
+  node.siblings->erase(key);
 }
 
 bool TextStore::reserve(std::size_t bytes) {
@@ -106,12 +149,25 @@ void TextStore::put(std::string_view owner, std::span<const TextBlockPtr> chain)
     if (node == nullptr) {
       node = std::make_unique<Node>(Node{block, next});
       held_ += block->bytes();
-      by_use_.emplace(0, node.get());
+      by_use_.emplace(0, node.get(), "");
     }
     nodes.push_back(node.get());
     next = &node->next;
   }
   touch(nodes);
+}
+
+void TextStore::put_fact(std::string_view owner, std::span<const Token> text, const std::string& name,
+                         TextFactPtr fact) {
+  auto nodes = chain(owner, text);
+  if (nodes.size() * as_size(TextBlock::kTokens) != text.size() || nodes.back()->facts.contains(name)) return;
+  held_ += fact->bytes();
+  nodes.back()->facts.emplace(name, Node::Fact{std::move(fact)});
+  use_fact(*nodes.back(), name, ++uses_);
+  nodes.pop_back();
+  for (Node* const earlier : nodes) {
+    if (earlier->facts.contains(name)) use_fact(*earlier, name, 0);
+  }
 }
 
 }  // namespace winnow::engine

@@ -9,11 +9,13 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "base/memory.h"
 #include "cache/scratch.h"
+#include "engine/text_fact.h"
 #include "model/hparams.h"
 #include "winnow/model.h"
 
@@ -54,20 +56,34 @@ class TextBlock {
 
 using TextBlockPtr = std::shared_ptr<const TextBlock>;
 
-/// Chains of blocks by owner: texts with the same beginning share its blocks. The least recently used ones are dropped
-/// when there is no room, from the ends of chains.
+/// Chains of blocks by owner: texts with the same beginning share its blocks. Facts about the text up to the end of a
+/// block are stored with it, by name. When there is no room, the least recently used blocks and facts are dropped,
+/// blocks from the ends of chains and with their facts.
 class TextStore {
  public:
+  /// Facts about the first `blocks` blocks of a text.
+  struct Facts {
+    std::size_t blocks = 0;
+    std::vector<TextFactPtr> facts = {};  ///< [name]
+  };
+
   explicit TextStore(std::size_t memory) : memory_(memory) {}
 
   std::size_t memory() const { return memory_; }
   /// The longest stored chain that the text begins with; its blocks count as used.
   std::vector<TextBlockPtr> find(std::string_view owner, std::span<const Token> text);
-  /// Reserves bytes for new blocks; false if blocks in use leave no room for them.
+  /// The longest beginning of a stored chain, up to `most` blocks, after which all these facts are stored. They count
+  /// as used.
+  Facts find_facts(std::string_view owner, std::span<const Token> text, std::size_t most,
+                   std::span<const std::string> names);
+  /// Reserves bytes for new blocks and facts; false if those in use leave no room for them.
   bool reserve(std::size_t bytes);
   void release(std::size_t bytes) { reserved_ -= bytes; }
   /// Stores the blocks of a text from its beginning. Blocks that are there already stay.
   void put(std::string_view owner, std::span<const TextBlockPtr> chain);
+  /// Stores a fact about the text of a stored chain, unless it is there already. The fact of the same name about an
+  /// earlier beginning of the text is among the first to be dropped. REQUIRES: a chain of blocks in use.
+  void put_fact(std::string_view owner, std::span<const Token> text, const std::string& name, TextFactPtr fact);
 
   std::size_t held() const { return held_; }
 
@@ -79,21 +95,33 @@ class TextStore {
     Children* siblings = nullptr;  ///< the map that contains this node
     Children next = {};
     std::uint64_t used = 0;
+    struct Fact {
+      TextFactPtr bytes;
+      std::uint64_t used = 0;
+    };
+    std::map<std::string, Fact, std::less<>> facts = {};
   };
+
+  /// A fact's name, or empty for the node's block.
+  using Use = std::tuple<std::uint64_t, Node*, std::string>;
 
   /// Nodes of the longest chain.
   std::vector<Node*> chain(std::string_view owner, std::span<const Token> text) const;
   /// Marks blocks as used, the last one first: the end of a chain is dropped before its beginning.
   void touch(std::span<Node* const> chain);
-  /// Drops the least recently used leaf that nothing else holds. Returns false if there is none.
+  /// `used`: 0 for what is dropped first.
+  void use_fact(Node& node, const std::string& name, std::uint64_t used);
+  /// Drops the least recently used fact or leaf that nothing else holds. Returns false if there is none.
   bool drop_one();
+  void drop_fact(Node& node, const std::string& name);
+  void drop_leaf(Node& node);
 
   std::size_t memory_;
   std::size_t held_ = 0;
   std::size_t reserved_ = 0;
   std::uint64_t uses_ = 0;
   std::map<std::string, Children, std::less<>> owners_;
-  std::set<std::pair<std::uint64_t, Node*>> by_use_;
+  std::set<Use> by_use_;
 };
 
 }  // namespace winnow::engine

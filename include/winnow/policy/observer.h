@@ -95,6 +95,11 @@ class WINNOW_EXPORT Observer {
   virtual void begin_layer(const ObservedLayer& layer);
   virtual void see_inputs(const LayerInputs& inputs, Worker worker);
   virtual void see_rows(const LayerRows& rows, Worker worker);
+  /// Continues after the first `rows` rows, which do not pass, from the state that an equal observer kept after them.
+  virtual void take_state(int rows, std::span<const std::byte> state);
+  /// Writes the state after the first `rows` rows to `state`, when they have passed and before end_layer() returns.
+  /// REQUIRES: a multiple of 64 rows.
+  virtual void keep_state(int rows, std::span<std::byte> state);
   /// The last layer that reads the same keys has finished. Throws MemoryError and Interrupted.
   virtual void end_layer(const EndedLayer& layer);
 };
@@ -129,6 +134,11 @@ class WINNOW_EXPORT ObserverRequest {
   virtual const Replay* replay() const { return nullptr; }
   /// First row of a prompt that the observer must see. Earlier rows may be taken from known keys and values.
   virtual int first_row(const LayerPrompt& /*prompt*/) const { return 0; }
+  /// Name of the observer's state after some rows of a prompt. Requests with the same name have the same state, in
+  /// every prompt with these rows. Empty: there is no state, and the observer must see the rows from first_row() on.
+  virtual std::string state_name() const { return {}; }
+  /// Bytes of the state after `rows` rows.
+  virtual std::size_t state_bytes(const ObservedLayer& /*layer*/, int /*rows*/) const { return 0; }
   /// Draft tokens that passages of the replay repeat.
   virtual std::span<const Token> draft() const { return {}; }
 };

@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "policy/observers/columns.h"
 
+#include <spdlog/fmt/fmt.h>
+
+#include <cstddef>
+#include <span>
+#include <string>
 #include <utility>
 
 #include "base/as_size.h"
@@ -27,6 +32,24 @@ class Columns : public ObserverOf<attention::ColumnStatistics> {
   static std::vector<attention::ColumnRequest> columns(const Wanted& wanted) { return {wanted}; }
 
   static int first_row(const Wanted& wanted, const LayerPrompt& prompt) { return wanted.rows.first(prompt.tokens); }
+
+  /// Rows that are counted from the end have another meaning in a longer prompt.
+  static std::string state_name(const Wanted& wanted) {
+    const bool all = wanted.rows.kind == QueryRowSet::Kind::all;
+    if (!all && wanted.rows.kind != QueryRowSet::Kind::band) return {};
+    return fmt::format("attention {} {} {}", all ? "all" : fmt::format("band {}", wanted.rows.count),
+                       wanted.reduction == Reduction::sum ? "sum" : "max",
+                       wanted.scale == attention::RowScale::one ? "one" : "inverse-input");
+  }
+  static std::size_t state_bytes(const Wanted& /*wanted*/, const ObservedLayer& layer, int rows) {
+    return as_size(layer.shape.query_heads) * as_size(rows) * sizeof(float);
+  }
+  void take_state(int rows, std::span<const std::byte> state) override {
+    statistics_.take_state(rows, reinterpret_cast<const float*>(state.data()));
+  }
+  void keep_state(int rows, std::span<std::byte> state) override {
+    statistics_.keep_state(rows, reinterpret_cast<float*>(state.data()));
+  }
 
   std::vector<attention::ColumnStatistics*> columns() override { return {&statistics_}; }
   const attention::ColumnStatistics& result() const override { return statistics_; }

@@ -49,6 +49,10 @@ void LayerObservers::end_layer(const EndedLayer& layer) {
   for (const auto& observer : observers_) observer->end_layer(layer);
 }
 
+void LayerObservers::for_each(const std::function<void(const ObserverRequest&, Observer&)>& each) const {
+  for (std::size_t i = 0; i < observers_.size(); ++i) each(*requests_.different()[i], *observers_[i]);
+}
+
 void LayerObservers::add_to(std::vector<Observer*>& out) const {
   for (std::size_t i = 0; i < observers_.size(); ++i) {
     if (requests_.different()[i]->replay() == nullptr) out.push_back(observers_[i].get());

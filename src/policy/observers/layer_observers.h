@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -46,6 +47,7 @@ class LayerObservers {
 
   void begin_layer(const ObservedLayer& layer);
   void end_layer(const EndedLayer& layer);
+  void for_each(const std::function<void(const ObserverRequest&, Observer&)>& each) const;
   /// Adds the observers of the prompt itself.
   void add_to(std::vector<Observer*>& out) const;
   /// The observer of the replay that an equal request needs. REQUIRES: a method has made that request.

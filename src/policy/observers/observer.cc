@@ -13,6 +13,8 @@ namespace winnow::policy {
 void Observer::begin_layer(const ObservedLayer& /*layer*/) {}
 void Observer::see_inputs(const LayerInputs& /*inputs*/, Worker /*worker*/) {}
 void Observer::see_rows(const LayerRows& /*rows*/, Worker /*worker*/) {}
+void Observer::take_state(int /*rows*/, std::span<const std::byte> /*state*/) {}
+void Observer::keep_state(int /*rows*/, std::span<std::byte> /*state*/) {}
 void Observer::end_layer(const EndedLayer& /*layer*/) {}
 
 bool Observers::has(std::string_view kind) const {

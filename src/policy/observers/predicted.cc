@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "policy/observers/predicted.h"
 
+#include <algorithm>
+#include <cstddef>
+#include <span>
+#include <string>
+
 #include "base/as_size.h"
 #include "base/worker.h"
 #include "policy/calibrations/predicted_scores.h"
@@ -24,6 +29,27 @@ class Predicted : public ObserverOf<Scores> {
     return {as_size(layer.prompt.kv_heads) * as_size(layer.prompt.tokens) * sizeof(float), 0};
   }
 
+  /// Scores depend on the session's calibration, and so does the state.
+  static std::string state_name(const Wanted& /*wanted*/) { return "predictions"; }
+  static std::size_t state_bytes(const Wanted& /*wanted*/, const ObservedLayer& layer, int rows) {
+    return as_size(layer.prompt.kv_heads) * as_size(rows) * sizeof(float);
+  }
+  void take_state(int rows, std::span<const std::byte> state) override {
+    const auto* from = reinterpret_cast<const float*>(state.data());
+    for (int head = 0; head < scores_.heads(); ++head, from += rows)
+      std::copy_n(from, rows, scores_.head(head).begin());
+  }
+  void keep_state(int rows, std::span<std::byte> state) override {
+    kept_rows_ = rows;
+    kept_ = state;
+  }
+  /// Later rows do not change the scores of earlier ones.
+  void end_layer(const EndedLayer& /*layer*/) override {
+    auto* to = reinterpret_cast<float*>(kept_.data());
+    for (int head = 0; !kept_.empty() && head < scores_.heads(); ++head)
+      to = std::copy_n(scores_.head(head).begin(), kept_rows_, to);
+  }
+
   ObserverNeeds needs() const override { return {.inputs = true}; }
   /// Keys are computed from the input of the layer that stores them.
   void begin_layer(const ObservedLayer& layer) override { has_keys_ = layer.number == layer.keys_of; }
@@ -40,6 +66,8 @@ class Predicted : public ObserverOf<Scores> {
   ScorePredictor predictor_;
   Scores scores_;
   bool has_keys_ = true;
+  int kept_rows_ = 0;
+  std::span<std::byte> kept_;
 };
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -11,7 +12,8 @@
 namespace winnow::policy {
 
 /// A request for an observer T that is constructed from a T::Wanted. T::bytes(wanted, layer) is its size;
-/// T::columns(wanted), if it exists, names the statistics that attention records for it.
+/// T::columns(wanted), if it exists, names the statistics that attention records for it; T::first_row, T::state_name
+/// and T::state_bytes are those of the request.
 template <class T>
 class Request : public ObserverRequest {
  public:
@@ -38,6 +40,21 @@ class Request : public ObserverRequest {
   int first_row(const LayerPrompt& prompt) const override {
     if constexpr (requires { T::first_row(wanted_, prompt); }) {
       return T::first_row(wanted_, prompt);
+    } else {
+      return 0;
+    }
+  }
+
+  std::string state_name() const override {
+    if constexpr (requires { T::state_name(wanted_); }) {
+      return T::state_name(wanted_);
+    } else {
+      return {};
+    }
+  }
+  std::size_t state_bytes(const ObservedLayer& layer, int rows) const override {
+    if constexpr (requires { T::state_bytes(wanted_, layer, rows); }) {
+      return T::state_bytes(wanted_, layer, rows);
     } else {
       return 0;
     }

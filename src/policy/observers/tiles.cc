@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "policy/observers/tiles.h"
 
+#include <spdlog/fmt/fmt.h>
+
+#include <cstddef>
+#include <span>
+#include <string>
+
 #include "attention/tiles.h"
 #include "base/as_size.h"
 #include "policy/observers/request.h"
@@ -22,6 +28,16 @@ class TileColumns : public ObserverOf<attention::ColumnStatistics> {
                 attention::TileAttention::bytes(layer.shape, wanted, tokens),
             0};
   }
+
+  static std::string state_name(const Wanted& wanted) {
+    return fmt::format("tiles of {} after {} before {}", wanted.length, wanted.before, wanted.after);
+  }
+  static std::size_t state_bytes(const Wanted& wanted, const ObservedLayer& layer, int rows) {
+    return attention::TileAttention::state_bytes(layer.shape, wanted, rows);
+  }
+  void take_state(int rows, std::span<const std::byte> state) override { tiles_.take_state(rows, state); }
+  void keep_state(int rows, std::span<std::byte> state) override { tiles_.keep_state(rows, state); }
+  void end_layer(const EndedLayer& /*layer*/) override { tiles_.write_sums(); }
 
   ObserverNeeds needs() const override { return {.queries = true}; }
   void see_rows(const LayerRows& rows, Worker worker) override {
