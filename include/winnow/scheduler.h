@@ -67,10 +67,10 @@ struct RequestText {
   /// If set, log probabilities of the tokens are computed, with this number of alternatives each. They come from full
   /// attention, as during any prefill. Such a text is never taken from the prefix store.
   std::optional<int> prompt_logprobs = {};
-  /// If set, the text is stored for later requests with the same salt and the same beginning: keys and values in
-  /// blocks, and, for requests with the same options, the caches after the last stage and after stages 1, 2, 4, 8 and
-  /// so on. A request waits while another one reads the same stages. Answers do not depend on whether a text was found
-  /// or read.
+  /// If set, the text is stored for later requests with the same salt and the same beginning: the full keys and values
+  /// of the first stage in blocks, for requests with any options; if a question or several stages follow, for requests
+  /// with the same options, also the caches after the last stage and after stages 1, 2, 4, 8 and so on. A request waits
+  /// while another one reads the same stages. Answers do not depend on whether a text was found or read.
   std::optional<std::string> cache_salt = {};
 };
 
@@ -110,13 +110,11 @@ struct WINNOW_EXPORT SchedulerOptions {
   /// this much memory free. Not counted: packed weights of one layer, the work space of a decode step, and caches of
   /// waiting requests.
   std::size_t memory = std::numeric_limits<std::size_t>::max();
-  /// Additional bytes for the prefix store: caches of texts, for later requests with the same options.
+  /// Additional bytes for texts that are stored for later requests: full keys and values, and in at most half of it
+  /// compressed texts.
   std::size_t prefix_memory = 0;
-  /// Additional bytes for full keys and values of texts. A later request with the same beginning reads only the rest,
-  /// with any method; its answer is the same.
-  std::size_t text_memory = 0;
-  /// A folder or the address of a Redis server that also stores such texts, so that they are found after a restart and
-  /// by other processes. Empty: they are only in memory.
+  /// A folder or the address of a Redis server that also stores keys and values of texts, so that they are found after a
+  /// restart and by other processes. Empty: they are only in memory.
   std::string texts = {};
   /// Maximum bytes of such a folder.
   std::size_t texts_size = std::size_t{20} << 30U;
@@ -127,10 +125,11 @@ struct WINNOW_EXPORT SchedulerOptions {
 
 /// Use of the prefix store by requests with a cache_salt.
 struct PrefixUse {
-  std::uint64_t asked = 0;  ///< text tokens of all such requests that have begun
-  std::uint64_t found = 0;  ///< those that were found
-  int entries = 0;          ///< texts stored now
-  std::size_t bytes = 0;    ///< held by these texts
+  std::uint64_t asked = 0;    ///< text tokens of all such requests that have begun
+  std::uint64_t found = 0;    ///< those that were found
+  std::uint64_t dropped = 0;  ///< tokens whose full keys and values were dropped for those of other texts
+  int entries = 0;            ///< compressed texts stored now
+  std::size_t bytes = 0;      ///< held by all stored texts
 };
 
 /// Current state of a request.

@@ -42,25 +42,33 @@ const Prefixes::Entry* Prefixes::find(const Prefix& prefix) {
 void Prefixes::put(const Prefix& prefix, const Cache& cache, std::span<const float> logits) {
   const std::size_t key = prefix.owner.size() + prefix.ends.size_bytes() + prefix.text.size_bytes();
   const std::size_t bytes = cache.impl().bytes_held() + logits.size_bytes() + key;
-  if (bytes > memory_ || has(prefix)) return;
-  make_room(bytes);
+  if (has(prefix) || !reserve(bytes)) return;
   try {
     entries_.emplace(prefix, Stored{{cache.clone(), {logits.begin(), logits.end()}}, bytes, ++uses_});
   } catch (const MemoryError& error) {
+    texts_.release(bytes);
     return log().info("a text of {} tokens is not stored for later requests: {}", prefix.text.size(), error.what());
   }
   held_ += bytes;
   ++generation_;
 }
 
-void Prefixes::make_room(std::size_t bytes) {
-  while (held_ + bytes > memory_) {
-    const auto oldest = std::min_element(entries_.begin(), entries_.end(),
-                                         [](const auto& a, const auto& b) { return a.second.used < b.second.used; });
-    held_ -= oldest->second.bytes;
-    entries_.erase(oldest);
-    ++generation_;
+bool Prefixes::reserve(std::size_t bytes) {
+  if (!has_room(bytes)) return false;
+  while (held_ + bytes > most() || !texts_.reserve(bytes)) {
+    if (entries_.empty()) return false;
+    drop_oldest();
   }
+  return true;
+}
+
+void Prefixes::drop_oldest() {
+  const auto oldest = std::min_element(entries_.begin(), entries_.end(),
+                                       [](const auto& a, const auto& b) { return a.second.used < b.second.used; });
+  held_ -= oldest->second.bytes;
+  texts_.release(oldest->second.bytes);
+  entries_.erase(oldest);
+  ++generation_;
 }
 
 }  // namespace winnow::engine

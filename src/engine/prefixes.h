@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/text_store.h"
 #include "winnow/session.h"
 
 namespace winnow::engine {
@@ -27,8 +28,9 @@ std::string owner_of(const CacheOptions& options, std::size_t asked, const std::
 bool operator==(const Prefix& a, const Prefix& b);
 bool operator<(const Prefix& a, const Prefix& b);
 
-/// Cache of compressed texts, for requests that begin with the same text. Entries never change. The least recently used
-/// ones are dropped when there is no room.
+/// Cache of compressed texts, for requests that begin with the same text. Entries never change. They use the memory of
+/// a text store, at most half of it: they are small, so blocks of the store are dropped for them, but never the other
+/// way round. The least recently used entries are dropped when there is no room.
 class Prefixes {
  public:
   struct Entry {
@@ -36,10 +38,11 @@ class Prefixes {
     std::vector<float> logits;  ///< [n_vocab] of the text's last token
   };
 
-  explicit Prefixes(std::size_t memory) : memory_(memory) {}
+  /// Keeps a reference to the store.
+  explicit Prefixes(TextStore& texts) : texts_(texts) {}
 
   /// True if a text of `bytes` bytes can be stored at all.
-  bool has_room(std::size_t bytes) const { return bytes <= memory_; }
+  bool has_room(std::size_t bytes) const { return bytes <= most(); }
   /// Returns null if there is none. The result is valid until the next put().
   const Entry* find(const Prefix& prefix);
   bool has(const Prefix& prefix) const { return entries_.contains(prefix); }
@@ -78,9 +81,13 @@ class Prefixes {
     std::size_t bytes;
     std::uint64_t used;
   };
-  void make_room(std::size_t bytes);
+  /// The most bytes of all entries.
+  std::size_t most() const { return texts_.memory() / 2; }
+  /// Reserves bytes for an entry; false if there are too many.
+  bool reserve(std::size_t bytes);
+  void drop_oldest();
 
-  std::size_t memory_;
+  TextStore& texts_;
   std::size_t held_ = 0;
   std::uint64_t uses_ = 0;
   std::uint64_t generation_ = 0;

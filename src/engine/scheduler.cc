@@ -38,7 +38,7 @@ constexpr std::size_t kQueuedShare = 4;
 std::unique_ptr<engine::TextTier> open_tier(const SchedulerOptions& options, const Session::Impl& session) {
   if (options.texts.empty()) return nullptr;
   return std::make_unique<engine::TextTier>(store::open_values({options.texts, "texts"}, options.texts_size),
-                                            engine::key_of(session), options.text_memory / kQueuedShare);
+                                            engine::key_of(session), options.prefix_memory / kQueuedShare);
 }
 
 }  // namespace
@@ -46,7 +46,7 @@ std::unique_ptr<engine::TextTier> open_tier(const SchedulerOptions& options, con
 void SchedulerOptions::check() const {
   if (parallel < 1) throw UsageError(fmt::format("cannot answer {} requests at a time: at least 1", parallel));
   if (max_itl.count() < 0) throw UsageError(fmt::format("tokens cannot be {} ms apart", max_itl.count()));
-  if (!texts.empty() && text_memory == 0)
+  if (!texts.empty() && prefix_memory == 0)
     throw UsageError("texts cannot be kept in a folder or on a server without memory for them, and there are 0 bytes");
 }
 
@@ -56,9 +56,9 @@ struct Scheduler::Impl {
         options(o),
         room{.session = session,
              .candidates = {},
-             .prefixes = engine::Prefixes(o.prefix_memory),
-             .texts = engine::TextStore(o.text_memory),
-             .tier = nullptr} {
+             .texts = engine::TextStore(o.prefix_memory),
+             .tier = nullptr,
+             .prefixes = engine::Prefixes(room.texts)} {
     options.check();
     room.tier = open_tier(options, session);
   }
@@ -370,6 +370,7 @@ double Scheduler::longest_quantum_ms() const { return impl_->longest_quantum_ms;
 
 PrefixUse Scheduler::prefix_use() const {
   PrefixUse out = impl_->use;
+  out.dropped = impl_->room.texts.dropped() * engine::TextBlock::kTokens;
   out.entries = impl_->room.prefixes.entries();
   out.bytes = impl_->room.prefixes.held() + impl_->room.texts.held();
   return out;

@@ -27,9 +27,9 @@ namespace winnow::engine {
 struct TaskRoom {
   Session::Impl& session;
   Sampler::Candidates candidates;
-  Prefixes prefixes;
   TextStore texts;
   std::unique_ptr<TextTier> tier;
+  Prefixes prefixes;          ///< in the memory of `texts`
   double read_ms = 1;         ///< total time of reading so far
   double read_tokens = 1;     ///< tokens read in read_ms
   network::Pass packed = {};  ///< keeps the memory for packed weights after its first use

@@ -16,7 +16,8 @@ namespace winnow::engine {
 TextReading::TextReading(Session::Impl& session, const Request& request, const TextPlan& plan, TextStores stores)
     : session_(session), text_(request.text()), plan_(plan), prefixes_(stores.prefixes), texts_(stores.texts) {
   for (const auto& part : plan.parts()) ends_.push_back(part.stage.end);
-  if (text_.cache_salt && !text_.prompt_logprobs && prefixes_.has_room(stored_bytes()))
+  const bool is_continued = !request.question.empty() || stages() > 1;
+  if (text_.cache_salt && is_continued && !text_.prompt_logprobs && prefixes_.has_room(stored_bytes()))
     owner_ = owner_of(request.keep, text_.asked, *text_.cache_salt);
 }
 

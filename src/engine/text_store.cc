@@ -129,6 +129,7 @@ void TextStore::drop_leaf(Node& node) {
   const std::vector<Token> key(tokens.begin(), tokens.end());
   by_use_.erase({node.used, &node, ""});
   node.siblings->erase(key);
+  ++dropped_;
 }
 
 bool TextStore::reserve(std::size_t bytes) {

@@ -86,6 +86,8 @@ class TextStore {
   void put_fact(std::string_view owner, std::span<const Token> text, const std::string& name, TextFactPtr fact);
 
   std::size_t held() const { return held_; }
+  /// Number of blocks dropped so far.
+  std::uint64_t dropped() const { return dropped_; }
 
  private:
   struct Node;
@@ -119,6 +121,7 @@ class TextStore {
   std::size_t memory_;
   std::size_t held_ = 0;
   std::size_t reserved_ = 0;
+  std::uint64_t dropped_ = 0;
   std::uint64_t uses_ = 0;
   std::map<std::string, Children, std::less<>> owners_;
   std::set<Use> by_use_;

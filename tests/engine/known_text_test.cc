@@ -118,7 +118,7 @@ TEST_F(KnownTexts, have_the_answers_of_reading_everything_with_every_method) {
       Session session(model_, with);
       for (const auto& spec : every_spec()) {
         const auto keep = options_of(spec, "64");
-        Scheduler scheduler(session, {.text_memory = kMemory});
+        Scheduler scheduler(session, {.prefix_memory = kMemory});
         int known = 0;
         for (const auto& text : turns()) {
           const auto wanted = anew(session, keep, text);
@@ -141,7 +141,7 @@ TEST_F(KnownTexts, pass_only_new_rows_where_methods_look_at_all_queries) {
   const auto texts = turns();
   const std::vector<int> same = {0, 230, 391, 500, 200};  // tokens at the beginning that an earlier text has, too
   for (const auto& spec : kWithStates) {
-    Scheduler scheduler(session, {.text_memory = kMemory});
+    Scheduler scheduler(session, {.prefix_memory = kMemory});
     for (std::size_t i = 0; i < texts.size(); ++i) {
       // At least a block passes. An earlier text has left its state a block before its last one, at worst.
       const int known = run(scheduler, request(options_of(spec, "64"), texts[i])).cached_tokens;
@@ -177,7 +177,7 @@ TEST_F(KnownTexts, are_taken_by_a_second_pass_as_soon_as_the_first_has_read_them
 
 TEST_F(KnownTexts, are_read_from_the_last_state_that_all_observers_have) {
   Session session(model_, options());
-  Scheduler scheduler(session, {.text_memory = kMemory});
+  Scheduler scheduler(session, {.prefix_memory = kMemory});
   const auto texts = turns();
   const auto h2o = options_of("h2o", "64");
   const auto expected = options_of("expected-attention", "64");
@@ -193,7 +193,7 @@ TEST_F(KnownTexts, with_states_take_no_more_than_their_memory) {
   for (const auto& spec : kWithStates) {
     const auto keep = options_of(spec, "64");
     for (const std::size_t memory : {std::size_t{200} << 10, std::size_t{500} << 10}) {
-      Scheduler scheduler(session, {.text_memory = memory});
+      Scheduler scheduler(session, {.prefix_memory = memory});
       for (unsigned i = 0; i < 8; ++i) {
         auto text = tokens(500, i % 3);
         text.resize(300 + i % 4 * 60);
@@ -210,7 +210,7 @@ TEST_F(KnownTexts, give_the_memory_of_states_back) {
   run(*std::make_unique<Scheduler>(session, SchedulerOptions{}), request(keep, tokens(300, 1)));
   const auto before = session.memory().held;
   {
-    Scheduler scheduler(session, {.text_memory = kMemory});
+    Scheduler scheduler(session, {.prefix_memory = kMemory});
     for (unsigned i = 0; i < 5; ++i) run(scheduler, request(keep, tokens(300, i)));
     EXPECT_GE(session.memory().held, before + scheduler.prefix_use().bytes / 2);
   }
@@ -219,7 +219,7 @@ TEST_F(KnownTexts, give_the_memory_of_states_back) {
 
 TEST_F(KnownTexts, are_the_same_for_all_methods) {
   Session session(model_, options());
-  Scheduler scheduler(session, {.text_memory = kMemory});
+  Scheduler scheduler(session, {.prefix_memory = kMemory});
   const auto text = tokens(400, 5);
   for (const char* spec : {"h2o", "snapkv", "kvzip", "full"}) {
     const auto keep = options_of(spec, "64");
@@ -232,7 +232,7 @@ TEST_F(KnownTexts, are_the_same_for_all_methods) {
 
 TEST_F(KnownTexts, of_another_salt_are_read_anew) {
   Session session(model_, options());
-  Scheduler scheduler(session, {.text_memory = kMemory});
+  Scheduler scheduler(session, {.prefix_memory = kMemory});
   const auto keep = options_of("snapkv", "64");
   const auto text = tokens(400, 5);
   run(scheduler, request(keep, text, "one"));
@@ -247,7 +247,7 @@ TEST_F(KnownTexts, take_no_more_than_their_memory) {
   Session session(model_, options());
   const auto keep = options_of("snapkv", "64");
   for (const std::size_t memory : {std::size_t{0}, std::size_t{100} << 10, std::size_t{400} << 10}) {
-    Scheduler scheduler(session, {.text_memory = memory});
+    Scheduler scheduler(session, {.prefix_memory = memory});
     for (unsigned i = 0; i < 12; ++i) {
       const auto text = tokens(300 + static_cast<int>(i % 3) * 100, i % 5);
       EXPECT_EQ(answer_of(run(scheduler, request(keep, text))), anew(session, keep, text)) << memory << " " << i;
@@ -264,7 +264,7 @@ class KnownTextsWithWindows : public KnownTexts {
 TEST_F(KnownTextsWithWindows, have_the_answers_of_reading_everything) {
   Session session(model_, options());
   const auto keep = options_of("snapkv", "64");
-  Scheduler scheduler(session, {.text_memory = kMemory});
+  Scheduler scheduler(session, {.prefix_memory = kMemory});
   int known = 0;
   for (const auto& text : turns()) {
     const auto end = run(scheduler, request(keep, text));
@@ -289,7 +289,7 @@ TEST_P(KnownTextsOf, have_the_answers_of_reading_everything) {
   };
   const Fixture fixture(tiny_of(GetParam()));
   Session session(fixture.model_, {.threads = 2, .chunk = 64});
-  Scheduler scheduler(session, {.text_memory = kMemory});
+  Scheduler scheduler(session, {.prefix_memory = kMemory});
   for (const char* spec : {"streaming-llm", "kvzip:after=chunk,chunk=128"}) {
     const auto keep = options_of(spec, "64");
     for (const auto& text : fixture.turns()) {

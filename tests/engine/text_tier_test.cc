@@ -62,7 +62,7 @@ class TextTiers : public testing::Test {
     return out;
   }
 
-  SchedulerOptions stored(std::size_t memory = kMuch) const { return {.text_memory = memory, .texts = texts_}; }
+  SchedulerOptions stored(std::size_t memory = kMuch) const { return {.prefix_memory = memory, .texts = texts_}; }
 
   /// Reads a text in a new session.
   Once run_once(const std::vector<Token>& text, const SessionOptions& options = {.threads = 2, .chunk = 64},
