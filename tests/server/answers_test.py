@@ -294,8 +294,29 @@ def test_a_text_that_is_kept_gives_the_same_answers(work, model, keeping):
         assert cached_tokens(server.good(CHAT, asked[0], Authorization="Bearer yours")) == 0, "keys share nothing"
         salted = {**asked[0], "cache_salt": "ours"}
         assert [cached_tokens(server.good(CHAT, salted, **who)) for who in (mine, {"X_Api_Key": "yours"})] == [0, before]
-        aware = chat(TEXT, "who?", winnow=keeping)
-        assert [cached_tokens(server.good(CHAT, aware, **mine)) for _ in range(2)] == [0, 0]
+
+
+@pytest.mark.parametrize("keeping", METHODS)
+def test_a_prompt_that_was_read_is_not_read_again(model, keeping):
+    """What follows a known text is chosen with all of the prompt seen, and keys separate."""
+    prompts = [completion(prompt=TEXT + more, winnow=keeping) for more in ("", "and then what?", "")]
+    asked = [*[(COMPLETION, prompt) for prompt in prompts], *[(CHAT, chat(TEXT, question, winnow=keeping)) for question in ("who?", "why?")]]
+    with Server(model, "--context", "1000", "--prefix-memory", "0") as server:
+        read = [server.good(*one) for one in asked]
+    assert [cached_tokens(reply) for reply in read] == [0] * 5
+    with Server(model, "--context", "1000", "--api-key", "mine", "--api-key", "yours") as server:
+        mine, yours = {"Authorization": "Bearer mine"}, {"X_Api_Key": "yours"}
+        found = [server.good(*one, **mine) for one in asked]
+        assert [r["choices"] for r in found] == [r["choices"] for r in read]
+        assert [r["winnow"] for r in found] == [r["winnow"] for r in read]
+        cached = [cached_tokens(reply) for reply in found]
+        assert cached[0] == cached[3] == 0 and all(tokens % 64 == 0 for tokens in cached)
+        if keeping.get("kv") != "h2o":  # may read its text anew
+            assert min(cached[1], cached[2], cached[4]) >= 128
+        path, body = asked[1]
+        assert cached_tokens(server.good(path, body, **yours)) == 0, "keys share nothing"
+        assert cached_tokens(server.good(path, {**body, "cache_salt": "ours"}, **mine)) == 0, "nor does a salt with a key"
+        assert cached_tokens(server.good(path, {**body, "cache_salt": "ours"}, **yours)) == cached[1], "whoever names the salt shares"
 
 
 def test_the_servers_budget_is_not_one_of_a_method_without(model):

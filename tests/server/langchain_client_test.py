@@ -81,7 +81,9 @@ def test_calls_and_their_results(server, brief, api):
         results = [get_weather.invoke(call) for call in answer.tool_calls]
         assert all(result.content in ("sunny in Kyiv", "sunny in Lviv") for result in results)
         after.append(model.bind_tools([get_weather]).invoke([*MESSAGES, answer, *results]))
-    assert after[0].text == after[1].text and after[0].usage_metadata == after[1].usage_metadata
+    assert after[0].text == after[1].text
+    read = [{name: answer.usage_metadata[name] for name in ("input_tokens", "output_tokens", "total_tokens")} for answer in after]
+    assert read[0] == read[1], "the second may have found more"
 
 
 @every_api

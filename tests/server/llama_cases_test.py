@@ -190,11 +190,12 @@ def test_other_seeds_give_other_answers(server):
 
 @pytest.mark.parametrize("tokens", [1, 8])
 def test_timings_add_up(server, tokens):
-    """The first token comes with the prompt, so rates count the others."""
+    """The first token comes with the prompt, so rates count the others. Found tokens are not read."""
     reply = server.good(COMPLETION, completion(max_tokens=tokens))
     timings = reply["timings"]
     assert all(value is not None and value >= 0 for value in timings.values())
-    assert timings["predicted_n"] == tokens and timings["prompt_n"] == reply["usage"]["prompt_tokens"]
+    assert timings["predicted_n"] == tokens and timings["prompt_n"] + timings["cache_n"] == reply["usage"]["prompt_tokens"]
+    assert timings["cache_n"] == reply["usage"]["prompt_tokens_details"]["cached_tokens"] and timings["prompt_n"] > 0
     assert timings["prompt_per_second"] == pytest.approx(timings["prompt_n"] / timings["prompt_ms"] * 1e3)
     if tokens == 1:
         assert timings["predicted_per_second"] == timings["predicted_per_token_ms"] == 0

@@ -5,7 +5,7 @@ import json
 
 import pytest
 from message_events import message_of, read_events
-from service import Server, post_bytes, read_head
+from service import Server, post_bytes, read_head, tokens_of_message
 
 MESSAGES, COUNT, CHAT = "/v1/messages", "/v1/messages/count_tokens", "/v1/chat/completions"
 USER = {"role": "user", "content": "hello there"}
@@ -41,9 +41,10 @@ def refused(server, status, kind, path=MESSAGES, /, **fields):
 
 
 def said(message):
-    """A message without its times and ids, which differ between equal requests."""
+    """A message without its times, its ids and its share of found tokens, which differ between equal requests."""
     content = [{name: value for name, value in block.items() if name != "id"} for block in message["content"]]
-    return {**{name: value for name, value in message.items() if name not in ("id", "timings")}, "content": content}
+    rest = {name: value for name, value in message.items() if name not in ("id", "timings", "usage")}
+    return {**rest, "content": content, "usage": [tokens_of_message(message), message["usage"]["output_tokens"]]}
 
 
 def prompt_tokens(server, **fields):
@@ -56,8 +57,11 @@ def test_an_answer_is_that_of_a_chat(server):
     assert message["type"] == "message" and message["role"] == "assistant" and message["model"] == "tiny" and message["id"].startswith("msg_")
     assert message["content"] == [{"type": "text", "text": chat["choices"][0]["message"]["content"]}]
     assert message["stop_reason"] == "max_tokens" and message["stop_sequence"] is None
-    usage = {"input_tokens": chat["usage"]["prompt_tokens"], "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0, "output_tokens": 12}
-    assert message["usage"] == usage and message["winnow"] == chat["winnow"]
+    tokens = chat["usage"]["prompt_tokens"]
+    found = message["usage"]["cache_read_input_tokens"]
+    assert message["usage"] == {"input_tokens": tokens - found, "cache_creation_input_tokens": 0, "cache_read_input_tokens": found, "output_tokens": 12}
+    assert 0 < found < tokens, "the chat has read the same prompt"
+    assert message["winnow"] == chat["winnow"]
 
 
 @pytest.mark.parametrize("fields", [{}, {"system": "Be brief."}, {"tools": [WEATHER, CLOCK], "tool_choice": {"type": "any"}, **RANDOM, "seed": 7, "max_tokens": 2000, "ignore_eos": False}])
@@ -106,7 +110,7 @@ def test_a_stop_sequence_is_named(server):
 
 def test_count_tokens_is_what_an_answer_reads(server):
     for fields in ({}, {"system": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}, {"tools": [WEATHER]}):
-        assert ask(server, **fields)["usage"]["input_tokens"] == prompt_tokens(server, **fields)
+        assert tokens_of_message(ask(server, **fields)) == prompt_tokens(server, **fields)
 
 
 def test_blocks_are_those_of_a_chat(server):
@@ -125,7 +129,7 @@ def test_blocks_are_those_of_a_chat(server):
         {"role": "user", "content": "and now?"},
     ]
     both = server.good(CHAT, {**body(), "messages": chat}), ask(server, messages=turns)
-    assert both[0]["usage"]["prompt_tokens"] == both[1]["usage"]["input_tokens"]
+    assert both[0]["usage"]["prompt_tokens"] == tokens_of_message(both[1])
     assert both[0]["choices"][0]["message"]["content"] == both[1]["content"][0]["text"]
 
 

@@ -145,6 +145,19 @@ def test_texts_that_are_kept(server):
     assert change["winnow_kv_bytes", "prefixes"] > 0
 
 
+def test_texts_that_are_dropped(model):
+    """Tokens are dropped by whole blocks, when others need their memory."""
+    with Server(model, "--context", "10000", "--memory", "64MiB", "--prefix-memory", "256KiB") as one:
+
+        def work():
+            return [one.good(COMPLETION, {"prompt": f"{word} words " * 40, "max_tokens": 1}) for word in ("some", "many", "few", "other", "some")]
+
+        replies, change = changes(one, work)
+        assert replies[-1]["usage"]["prompt_tokens_details"]["cached_tokens"] == change.get(("prefix_cache_hits_total",), 0) == 0
+        assert change["winnow_prefix_dropped_tokens_total",] > 0 and change["winnow_prefix_dropped_tokens_total",] % 64 == 0
+        assert 0 < change["winnow_kv_bytes", "prefixes"] <= 256 << 10
+
+
 def test_what_is_refused(server):
     before = values(server)  # first, because this call may skip the case
     clients = [start(server, LONG) for _ in range(3)]

@@ -14,6 +14,13 @@ import tempfile
 from program import PATIENCE, WINNOW, wait_for
 
 
+def tokens_of_message(message):
+    """Tokens of the prompt of one of Anthropic's messages: `input_tokens` are without those that were found."""
+    usage = message["usage"]
+    assert usage["cache_creation_input_tokens"] == 0
+    return usage["input_tokens"] + usage["cache_read_input_tokens"]
+
+
 class Client:
     """A client of the server at an address."""
 

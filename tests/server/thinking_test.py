@@ -12,7 +12,7 @@ import pytest
 from message_events import message_of, read_events
 from response_events import read_events as read_response_events
 from response_events import response_of
-from service import Server, sentence
+from service import Server, sentence, tokens_of_message
 
 CHAT, RESPONSES, MESSAGES = "/v1/chat/completions", "/v1/responses", "/v1/messages"
 FOLDER = pathlib.Path(os.environ["TEMPLATES"])
@@ -132,7 +132,7 @@ def prompt_of(server, **fields):
 def prompt_tokens(server, path, **fields):
     if path == RESPONSES:
         return server.good(path, {"input": "hello", "max_output_tokens": 1, **fields})["usage"]["input_tokens"]
-    return server.good(path, {"messages": QUESTION, "max_tokens": 1, **fields})["usage"]["input_tokens"]
+    return tokens_of_message(server.good(path, {"messages": QUESTION, "max_tokens": 1, **fields}))
 
 
 @pytest.mark.parametrize("stem, effort, sign", [("openai-gpt-oss-120b", "high", "Reasoning: high"), ("Qwen-Qwen3-0.6B", "none", "<think>\n\n</think>"), ("Qwen-Qwen3-0.6B", "low", "")])

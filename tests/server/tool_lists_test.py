@@ -11,7 +11,7 @@ import pathlib
 
 import jsonschema
 import pytest
-from service import Server
+from service import Server, tokens_of_message
 from tool_lists import LISTS, OTHER_MESSAGES, OTHER_RESPONSES
 
 TEMPLATES = pathlib.Path(os.environ["TEMPLATES"])
@@ -55,7 +55,7 @@ def responses_calls(reply):
 
 
 def messages_calls(reply):
-    return reply["usage"]["input_tokens"], reply["stop_reason"] == "tool_use", [(block["name"], block["input"]) for block in reply["content"] if block["type"] == "tool_use"]
+    return tokens_of_message(reply), reply["stop_reason"] == "tool_use", [(block["name"], block["input"]) for block in reply["content"] if block["type"] == "tool_use"]
 
 
 APIS = [(chat_body, chat_calls), (responses_body, responses_calls), (messages_body, messages_calls)]

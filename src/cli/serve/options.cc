@@ -80,7 +80,7 @@ void add_load_options(CLI::App& serve, RawServe& r) {
       "--memory", r.memory,
       "memory that all requests may take together, without the weights: 4GiB (default: 80 % of what is free)");
   serve.add_option("--prefix-memory", r.prefix_memory,
-                   "the part of --memory that keeps texts for later questions: 512MiB (default: a tenth; 0: none)");
+                   "the part of --memory that keeps texts for later requests: 512MiB (default: a tenth; 0: none)");
   serve.add_option("--parallel", engine.scheduler.parallel, "requests at a time, others wait")->check(counts_from(1));
   serve.add_option("--max-queue-requests", engine.waiting, "requests that may wait")->check(counts_from(0));
   serve

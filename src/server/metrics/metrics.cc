@@ -75,6 +75,8 @@ struct Metrics::Impl {
   Counter& prefix_queries =
       counter("vllm:prefix_cache_queries_total", "Tokens of texts that might have been kept from earlier requests.");
   Counter& prefix_hits = counter("vllm:prefix_cache_hits_total", "Tokens of texts that were kept.");
+  Counter& prefix_dropped = counter("winnow_prefix_dropped_tokens_total",
+                                    "Tokens of texts whose keys and values were dropped to keep others.");
   Counter& preemptions = counter("vllm:num_preemptions_total", "Requests whose memory was taken away. There are none.");
   Counter& prompt_tokens = counter("vllm:prompt_tokens_total", "Tokens of prompts that have been read.");
   Counter& cached_tokens = counter("vllm:prompt_tokens_cached_total",
@@ -137,6 +139,7 @@ void Metrics::Impl::show_prefixes(const PrefixUse& now) {
   bytes.Add({{"state", "prefixes"}}).Set(static_cast<double>(now.bytes));
   prefix_queries.Increment(static_cast<double>(now.asked - shown.asked));
   prefix_hits.Increment(static_cast<double>(now.found - shown.found));
+  prefix_dropped.Increment(static_cast<double>(now.dropped - shown.dropped));
   shown = now;
 }
 
