@@ -113,8 +113,8 @@ struct WINNOW_EXPORT SchedulerOptions {
   /// Additional bytes for texts that are stored for later requests: full keys and values, and in at most half of it
   /// compressed texts.
   std::size_t prefix_memory = 0;
-  /// A folder or the address of a Redis server that also stores keys and values of texts, so that they are found after a
-  /// restart and by other processes. Empty: they are only in memory.
+  /// A folder or the address of a Redis server that also stores keys and values of texts, so that they are found after
+  /// a restart and by other processes. Empty: they are only in memory.
   std::string texts = {};
   /// Maximum bytes of such a folder.
   std::size_t texts_size = std::size_t{20} << 30U;
