@@ -65,6 +65,14 @@ void KnownText::reserve_blocks(const model::Hparams& hparams, ElementType type) 
   }
 }
 
+int KnownText::will_store(int common, const StateSizes& states) const {
+  const auto blocks = static_cast<int>(chain_.size() + read_.size());
+  const int stored = std::min(common / TextBlock::kTokens, blocks) * TextBlock::kTokens;
+  if (states.empty()) return stored;
+  const bool has_all = std::ranges::all_of(states, [&](const auto& state) { return kept_.contains(state.first); });
+  return has_all && most_ <= stored ? most_ : 0;
+}
+
 KnownText::~KnownText() { store_.release(reserved_); }
 
 void KnownText::put(int layer, RowRange rows, cache::LayerScratch& to) const {

@@ -48,6 +48,10 @@ class KnownText {
   void begin_later_pass(const PassLimits& limits);
   /// Tokens whose keys and values are known.
   int tokens() const { return known_ * TextBlock::kTokens; }
+  /// Tokens that can be taken by a text that begins with the first `common` tokens of this one and needs these states,
+  /// when this one is stored.
+  int will_store(int common, const StateSizes& states) const;
+  const std::string& owner() const { return owner_; }
   /// Puts the known rows in `rows`, rounded to whole blocks, into a scratch. They replace its rows from the first of
   /// them on.
   void put(int layer, RowRange rows, cache::LayerScratch& to) const;

@@ -46,13 +46,28 @@ std::size_t TextReading::next_stored(std::size_t stages) const {
   return std::min(std::bit_ceil(stages), this->stages());
 }
 
-/// Comparing up to the next stage is enough: texts that differ there differ in all later stages.
 bool TextReading::will_store_more_of(const TextReading& later) const {
+  return will_store_stages_of(later) || will_store_blocks_of(later);
+}
+
+/// Comparing up to the next stage is enough: texts that differ there differ in all later stages.
+bool TextReading::will_store_stages_of(const TextReading& later) const {
   if (!is_shared() || !later.is_shared()) return false;
   const std::size_t next = std::max(stage_, later.stored()) + 1;
   if (next > std::min(this->stages(), later.stages())) return false;
   const std::size_t stages = next_stored(next);
   return stages <= later.stages() && prefix(stages) == later.prefix(stages);
+}
+
+/// Of two texts, one is read first. If this one is, `later` can take `more` tokens from it. That is better if the sum
+/// of the times until each is read is less: this + (this + later - more) < later + (later + this).
+bool TextReading::will_store_blocks_of(const TextReading& later) const {
+  const auto* const now = known_ ? later.known_now() : nullptr;
+  if (now == nullptr || now->key.owner != known_->owner()) return false;
+  const auto text = std::span(later.text_.tokens).first(as_size(now->most));
+  const auto common = static_cast<int>(std::ranges::mismatch(text, text_.tokens).in1 - text.begin());
+  const int more = known_->will_store(common, now->states) - now->tokens;
+  return more > 0 && tokens_left() < later.tokens_left() + more;
 }
 
 void TextReading::begin() {
@@ -101,20 +116,36 @@ bool TextReading::is_known_text() const {
 
 /// At least the last token passes, for its logits. Without packed weights, at least a block passes, because ggml's
 /// kernels for few rows give other bits than those for many.
-TextReading::KnownKey TextReading::known_key(const network::Pass& pass) const {
+TextReading::KnownKey TextReading::known_key() const {
   const auto& part = plan_.parts().front();
+  const auto pass = session_.begin_pass(as_size(part.stage.tokens()), part.reading->bytes().all());
   const bool is_packed = pass.room() != nullptr && pass.room()->set;
   const auto type = part.reading->first().scratch_type();
   return {fmt::format("{} {} {}", static_cast<int>(type), is_packed, *text_.cache_salt),
           KnownText::most(part.stage.tokens(), is_packed ? 1 : TextBlock::kTokens), type};
 }
 
+const TextReading::Known* TextReading::known_now() const {
+  if (!is_known_text() || stored() > 0) return nullptr;
+  const auto& store = texts_.memory;
+  if (known_lookup_ && known_lookup_->generation == store.generation()) return &*known_lookup_;
+  const auto& plan = *plan_.parts().front().reading;
+  Known out{store.generation(), known_key(), {}, 0, 0};
+  out.states = plan.states(session_, out.key.most);
+  out.most = std::min(out.key.most, plan.first_seen(session_));
+  std::vector<std::string> names;
+  for (const auto& [name, sizes] : out.states) names.push_back(name);
+  const auto blocks =
+      store.blocks_with_facts(out.key.owner, text_.tokens, as_size(out.most / TextBlock::kTokens), names);
+  out.tokens = static_cast<int>(blocks) * TextBlock::kTokens;
+  return &known_lookup_.emplace(std::move(out));
+}
+
 /// Tiers have no states, without which a method that needs them reads all.
 void TextReading::fetch() {
   if (std::exchange(has_fetched_, true) || texts_.tier == nullptr || !is_known_text() || stored() > 0) return;
-  const auto& part = plan_.parts().front();
-  const auto& plan = *part.reading;
-  const auto key = known_key(session_.begin_pass(as_size(part.stage.tokens()), plan.bytes().all()));
+  const auto& plan = *plan_.parts().front().reading;
+  const auto key = known_key();
   const int most = std::min(key.most, plan.first_seen(session_));
   if (most < TextBlock::kTokens || !plan.states(session_, most).empty()) return;
   fetch_.emplace(session_, texts_, key.owner, std::span(text_.tokens).first(as_size(most)), key.type);
@@ -123,7 +154,7 @@ void TextReading::fetch() {
 void TextReading::begin_text() {
   const auto& stage = part().stage;
   const auto& plan = *part().reading;
-  const auto key = known_key(session_.begin_pass(as_size(stage.tokens()), plan.bytes().all()));
+  const auto key = known_key();
   known_.emplace(session_, texts_, key.owner, stage_tokens(), key.most,
                  PassLimits{plan.first_seen(session_), plan.states(session_, key.most)}, key.type);
   fetch_.reset();
@@ -140,6 +171,10 @@ void TextReading::begin_text() {
 double TextReading::tokens_left() const {
   const std::size_t ended = has_begun_ ? stage_ : stored();
   const auto left = static_cast<double>(text_.tokens.size() - (ended > 0 ? ends_[ended - 1] : 0));
+  if (!has_begun_) {
+    const auto* const known = known_now();
+    return left - (known == nullptr ? 0 : known->tokens);
+  }
   if (extension_) return left - part().stage.tokens() + extension_->tokens_left();
   if (!reading_) return left;
   const int known = known_ ? known_->tokens() : 0;

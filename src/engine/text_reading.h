@@ -35,7 +35,8 @@ class TextReading {
 
   /// True if stages are looked up and stored.
   bool is_shared() const { return owner_.has_value(); }
-  /// True if it will store more of the beginning of `later` than is stored now. REQUIRES: `later` has not begun.
+  /// True if it will store more of the beginning of `later` than is stored now, and `later` should wait for that.
+  /// REQUIRES: `later` has not begun.
   bool will_store_more_of(const TextReading& later) const;
 
   /// Begins to bring stored keys and values into memory, if they are elsewhere. Does nothing after the first call.
@@ -53,7 +54,8 @@ class TextReading {
   bool is_done() const { return (has_begun_ ? stage_ : stored()) == stages(); }
   /// Reads one quantum. REQUIRES: !is_done().
   void advance();
-  /// Number of tokens left to read; a token that has passed half of the layers counts as half.
+  /// Number of tokens left to read, without those that are stored now; a token that has passed half of the layers
+  /// counts as half.
   double tokens_left() const;
   /// Caches of the stages so far.
   std::vector<const Cache*> caches() const;
@@ -86,7 +88,19 @@ class TextReading {
     int most = 0;  ///< tokens that may be taken from the store, if observers need not see them
     ElementType type = ElementType::f16;
   };
-  KnownKey known_key(const network::Pass& pass) const;
+  KnownKey known_key() const;
+  /// What may be taken from the store now. The result is cached like that of stored().
+  struct Known {
+    std::uint64_t generation;  ///< of `texts_.memory`
+    KnownKey key;
+    StateSizes states;  ///< that observers need
+    int most;           ///< tokens that observers need not see
+    int tokens;         ///< of these, tokens that are stored
+  };
+  /// Null if the text is not looked up. REQUIRES: not begun.
+  const Known* known_now() const;
+  bool will_store_stages_of(const TextReading& later) const;
+  bool will_store_blocks_of(const TextReading& later) const;
   void advance_reading();
   void append_tokens();
   /// Returns false when all tokens have been scored.
@@ -107,6 +121,7 @@ class TextReading {
 
   std::optional<std::string> owner_;
   mutable std::optional<Lookup> lookup_;  ///< result of the last lookup
+  mutable std::optional<Known> known_lookup_;
   bool has_begun_ = false;
   std::size_t found_ = 0;
   std::size_t stage_ = 0;  ///< the current stage

@@ -83,14 +83,21 @@ std::vector<TextBlockPtr> TextStore::find(std::string_view owner, std::span<cons
   return out;
 }
 
-TextStore::Facts TextStore::find_facts(std::string_view owner, std::span<const Token> text, std::size_t most,
-                                       std::span<const std::string> names) {
+std::size_t TextStore::blocks_with_facts(std::string_view owner, std::span<const Token> text, std::size_t most,
+                                         std::span<const std::string> names) const {
   const auto nodes = chain(owner, text);
   std::size_t blocks = std::min(most, nodes.size());
   const auto has_all = [&](const Node& node) {
     return std::ranges::all_of(names, [&](const std::string& name) { return node.facts.contains(name); });
   };
   while (blocks > 0 && !has_all(*nodes[blocks - 1])) --blocks;
+  return blocks;
+}
+
+TextStore::Facts TextStore::find_facts(std::string_view owner, std::span<const Token> text, std::size_t most,
+                                       std::span<const std::string> names) {
+  const auto nodes = chain(owner, text);
+  const std::size_t blocks = blocks_with_facts(owner, text, most, names);
   Facts out{.blocks = blocks};
   for (const auto& name : names) {
     if (blocks == 0) break;
@@ -120,6 +127,7 @@ void TextStore::drop_fact(Node& node, const std::string& name) {
   held_ -= found->second.bytes->bytes();
   by_use_.erase({found->second.used, &node, name});
   node.facts.erase(found);
+  ++generation_;
 }
 
 void TextStore::drop_leaf(Node& node) {
@@ -130,6 +138,7 @@ void TextStore::drop_leaf(Node& node) {
   by_use_.erase({node.used, &node, ""});
   node.siblings->erase(key);
   ++dropped_;
+  ++generation_;
 }
 
 bool TextStore::reserve(std::size_t bytes) {
@@ -151,6 +160,7 @@ void TextStore::put(std::string_view owner, std::span<const TextBlockPtr> chain)
       node = std::make_unique<Node>(Node{block, next});
       held_ += block->bytes();
       by_use_.emplace(0, node.get(), "");
+      ++generation_;
     }
     nodes.push_back(node.get());
     next = &node->next;
@@ -164,6 +174,7 @@ void TextStore::put_fact(std::string_view owner, std::span<const Token> text, co
   if (nodes.size() * as_size(TextBlock::kTokens) != text.size() || nodes.back()->facts.contains(name)) return;
   held_ += fact->bytes();
   nodes.back()->facts.emplace(name, Node::Fact{std::move(fact)});
+  ++generation_;
   use_fact(*nodes.back(), name, ++uses_);
   nodes.pop_back();
   for (Node* const earlier : nodes) {

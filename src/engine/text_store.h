@@ -76,6 +76,9 @@ class TextStore {
   /// as used.
   Facts find_facts(std::string_view owner, std::span<const Token> text, std::size_t most,
                    std::span<const std::string> names);
+  /// Number of blocks that find_facts() finds now.
+  std::size_t blocks_with_facts(std::string_view owner, std::span<const Token> text, std::size_t most,
+                                std::span<const std::string> names) const;
   /// Reserves bytes for new blocks and facts; false if those in use leave no room for them.
   bool reserve(std::size_t bytes);
   void release(std::size_t bytes) { reserved_ -= bytes; }
@@ -85,6 +88,8 @@ class TextStore {
   /// earlier beginning of the text is among the first to be dropped. REQUIRES: a chain of blocks in use.
   void put_fact(std::string_view owner, std::span<const Token> text, const std::string& name, TextFactPtr fact);
 
+  /// Changes whenever the set of stored blocks and facts changes.
+  std::uint64_t generation() const { return generation_; }
   std::size_t held() const { return held_; }
   /// Number of blocks dropped so far.
   std::uint64_t dropped() const { return dropped_; }
@@ -122,6 +127,7 @@ class TextStore {
   std::size_t held_ = 0;
   std::size_t reserved_ = 0;
   std::uint64_t dropped_ = 0;
+  std::uint64_t generation_ = 0;
   std::uint64_t uses_ = 0;
   std::map<std::string, Children, std::less<>> owners_;
   std::set<Use> by_use_;

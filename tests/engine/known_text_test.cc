@@ -256,6 +256,62 @@ TEST_F(KnownTexts, take_no_more_than_their_memory) {
   }
 }
 
+TEST_F(KnownTexts, share_their_memory_with_compressed_texts) {
+  Session session(model_, options());
+  const auto keep = options_of("snapkv", "64");
+  constexpr std::size_t kLittle = std::size_t{400} << 10;
+  Scheduler scheduler(session, {.prefix_memory = kLittle});
+  for (unsigned i = 0; i < 12; ++i) {
+    auto asked = request(keep, tokens(300, i % 6));
+    asked.question = tokens(5, 9);
+    run(scheduler, std::move(asked));
+    EXPECT_GT(scheduler.prefix_use().entries, 0) << i;
+    EXPECT_LE(scheduler.prefix_use().bytes, kLittle) << i;
+  }
+  EXPECT_GT(scheduler.prefix_use().dropped, 0U);
+}
+
+/// Later texts are shorter than the one that is being read, and would be read before it.
+TEST_F(KnownTexts, are_read_once_for_requests_that_come_at_once) {
+  Session session(model_, options());
+  const auto keep = options_of("snapkv:window=16", "64");
+  Scheduler scheduler(session, {.prefix_memory = kMemory});
+  std::vector<std::vector<Token>> texts;
+  std::vector<RequestEnd> ends(16);
+  for (unsigned i = 0; i < ends.size(); ++i) {
+    auto& text = texts.emplace_back(tokens(512, 5));
+    const auto own = tokens(i == 0 ? 300 : 20, 10 + i);
+    text.insert(text.end(), own.begin(), own.end());
+    auto asked = request(keep, text);
+    asked.events.on_end = [&ends, i](RequestEnd end) { ends[i] = std::move(end); };
+    scheduler.add(std::move(asked));
+    if (i == 0) scheduler.advance();
+  }
+  while (scheduler.advance()) continue;
+  int read_whole = 0;
+  for (std::size_t i = 0; i < ends.size(); ++i) {
+    EXPECT_EQ(answer_of(ends[i]), anew(session, keep, texts[i])) << i;
+    read_whole += ends[i].cached_tokens < 384 ? 1 : 0;
+  }
+  EXPECT_EQ(read_whole, 1);
+}
+
+TEST_F(KnownTexts, are_not_waited_for_if_that_takes_longer) {
+  Session session(model_, options());
+  const auto keep = options_of("snapkv:window=16", "64");
+  Scheduler scheduler(session, {.prefix_memory = kMemory});
+  const auto text = tokens(3000, 5);
+  std::string order;
+  for (const auto& [tokens, name] : {std::pair(3000, 'l'), std::pair(300, 's')}) {
+    auto asked = request(keep, {text.begin(), text.begin() + tokens});
+    asked.events.on_text = [&order, name = name](const Cache&, std::span<const float>) { order += name; };
+    scheduler.add(std::move(asked));
+    scheduler.advance();
+  }
+  while (scheduler.advance()) continue;
+  EXPECT_EQ(order, "sl");
+}
+
 class KnownTextsWithWindows : public KnownTexts {
  public:
   KnownTextsWithWindows() : KnownTexts(tiny_with_windows(24, {true, false, true, false})) {}
