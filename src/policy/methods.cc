@@ -3,10 +3,12 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include <algorithm>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "policy/observers/layer_observers.h"
 #include "winnow/policy/registry.h"
 #include "winnow/spec.h"
 
@@ -34,6 +36,16 @@ std::string observed(const policy::Method& method) {
   return out.empty() ? "nothing" : fmt::format("{}", fmt::join(out, "; "));
 }
 
+/// True if an observer needs to see all tokens and stores no state of them, so that a text with known keys and values
+/// is read anew.
+bool reads_anew(const policy::Method& method) {
+  constexpr policy::LayerPrompt kPrompt{.tokens = 8192, .group = 2, .head_dim = 64, .kv_heads = 2};
+  const policy::Asking asking{.prompt = kPrompt, .budget = 512, .first_layer = kPrompt};
+  const auto requests = policy::requests_of(method, asking, policy::Reading::whole);
+  return std::ranges::any_of(
+      requests, [&](const auto& one) { return one && one->first_row(kPrompt) == 0 && one->state_name().empty(); });
+}
+
 std::vector<PartInfo> parts_of(const policy::Method& method) {
   const auto text = [](const auto& part, const char* none) { return part ? part.text : std::string(none); };
   std::vector<PartInfo> out;
@@ -52,6 +64,7 @@ std::vector<PartInfo> parts_of(const policy::Method& method) {
       {"positions",
        method.positions == policy::Positions::cache ? "the rank in the cache" : "the position in the text"}};
   out.insert(out.end(), always.begin(), always.end());
+  if (reads_anew(method)) out.push_back({"known text", "is read anew, because all of its tokens are observed"});
   return out;
 }
 
