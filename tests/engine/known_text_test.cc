@@ -204,6 +204,38 @@ TEST_F(KnownTexts, with_states_take_no_more_than_their_memory) {
   }
 }
 
+TEST_F(KnownTexts, drop_states_that_longer_texts_have_followed_before_blocks) {
+  Session session(model_, options());
+  auto& impl = session.impl();
+  const auto text = tokens(3 * engine::TextBlock::kTokens, 1);
+  const auto first = [&](int blocks) { return std::span(text).first(as_size(blocks * engine::TextBlock::kTokens)); };
+  const std::vector<std::string> names = {"sums"};
+  const std::vector<std::size_t> sizes(as_size(impl.hparams.n_kv_layer), 1024);
+  const std::size_t state = engine::TextFact::bytes(sizes);
+  const std::size_t blocks = 3 * engine::TextBlock::bytes(impl.hparams, ElementType::f16);
+
+  engine::TextStore store(blocks + 3 * state);
+  std::vector<engine::TextBlockPtr> chain;
+  for (int i = 0; i < 3; ++i)
+    chain.push_back(std::make_shared<engine::TextBlock>(impl.account, impl.hparams, ElementType::f16,
+                                                        first(i + 1).last(engine::TextBlock::kTokens)));
+  store.put("", chain);
+  chain.clear();
+  for (const int after : {1, 3})
+    store.put_fact("", first(after), names[0], std::make_shared<engine::TextFact>(impl.account, sizes));
+  EXPECT_EQ(store.held(), blocks + 2 * state);
+  EXPECT_EQ(store.find_facts("", text, 2, names).blocks, 1U);
+  EXPECT_EQ(store.find_facts("", text, 3, names).blocks, 3U);
+
+  store.put_fact("", first(2), names[0], std::make_shared<engine::TextFact>(impl.account, sizes));
+  ASSERT_TRUE(store.reserve(state));
+  EXPECT_EQ(store.find_facts("", text, 3, names).blocks, 3U);
+  EXPECT_EQ(store.find_facts("", text, 2, names).blocks, 2U);
+  EXPECT_EQ(store.find_facts("", text, 1, names).blocks, 0U) << "the state that another one has followed";
+  EXPECT_EQ(store.find("", text).size(), 3U);
+  EXPECT_EQ(store.held(), blocks + 2 * state);
+}
+
 TEST_F(KnownTexts, give_the_memory_of_states_back) {
   Session session(model_, options());
   const auto keep = options_of("h2o", "64");
