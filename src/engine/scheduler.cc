@@ -37,6 +37,8 @@ constexpr std::size_t kQueuedShare = 4;
 
 std::unique_ptr<engine::TextTier> open_tier(const SchedulerOptions& options, const Session::Impl& session) {
   if (options.texts.empty()) return nullptr;
+  if (options.prefix_memory == 0)
+    throw UsageError("texts cannot be kept in a folder or on a server without memory for them, and there are 0 bytes");
   return std::make_unique<engine::TextTier>(store::open_values({options.texts, "texts"}, options.texts_size),
                                             engine::key_of(session), options.prefix_memory / kQueuedShare);
 }
@@ -46,8 +48,6 @@ std::unique_ptr<engine::TextTier> open_tier(const SchedulerOptions& options, con
 void SchedulerOptions::check() const {
   if (parallel < 1) throw UsageError(fmt::format("cannot answer {} requests at a time: at least 1", parallel));
   if (max_itl.count() < 0) throw UsageError(fmt::format("tokens cannot be {} ms apart", max_itl.count()));
-  if (!texts.empty() && prefix_memory == 0)
-    throw UsageError("texts cannot be kept in a folder or on a server without memory for them, and there are 0 bytes");
 }
 
 struct Scheduler::Impl {

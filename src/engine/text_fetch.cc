@@ -14,7 +14,7 @@ namespace {
 
 constexpr auto kBlockTokens = as_size(TextBlock::kTokens);
 /// A tier that shows no progress for this long is not waited for.
-constexpr double kPatienceMs = 2000;
+constexpr std::chrono::milliseconds kPatience(2000);
 
 }  // namespace
 
@@ -27,7 +27,7 @@ TextFetch::TextFetch(Session::Impl& session, TextTiers stores, std::string owner
       chain_(stores.memory.find(owner_, text)),
       moved_(Clock::now()) {
   const std::size_t known = chain_.size() * kBlockTokens;
-  if (text.size() < known + kBlockTokens) return;
+  if (text.size() < known + kBlockTokens || !stores_.tier->may_read()) return;
   text_.assign(text.begin() + static_cast<std::ptrdiff_t>(known), text.end());
   asked_ = std::make_shared<TierBlocks>();
   asked_->names = stores_.tier->names(owner_, text);
@@ -42,7 +42,7 @@ bool TextFetch::advance() {
   if (phase_ == Phase::ended) return false;
   if (asked_->working > 0) {
     if (!is_stuck()) return true;
-    log().info("stored texts are not waited for: nothing came for {} ms", kPatienceMs);
+    stores_.tier->give_up(kPatience);
     end();
     return false;
   }
@@ -57,7 +57,7 @@ bool TextFetch::advance() {
 bool TextFetch::is_stuck() {
   const std::size_t next = asked_->next;
   if (std::exchange(last_next_, next) != next) moved_ = Clock::now();
-  return ms_since(moved_) > kPatienceMs;
+  return Clock::now() - moved_ > kPatience;
 }
 
 /// Takes as many blocks as have room in memory.

@@ -100,17 +100,19 @@ class TierHealth {
     }
   }
 
- private:
-  bool is_down() const { return down_[reading] || down_[writing]; }
+  /// False for a while after a failure.
   bool may_try(Way way) {
     const std::lock_guard lock(mutex_);
     return !down_[way] || ms_since(*down_[way]) > kPauseMs;
   }
-  void failed(Way way, const char* why) {
+  void failed(Way way, const std::string& why) {
     const std::lock_guard lock(mutex_);
     if (!is_down()) log().warn("{}; answers go on without what is stored there", why);
     down_[way] = Clock::now();
   }
+
+ private:
+  bool is_down() const { return down_[reading] || down_[writing]; }
   void worked(Way way) {
     const std::lock_guard lock(mutex_);
     if (!down_[way]) return;
@@ -210,6 +212,13 @@ void TextTier::Impl::ended(TierBlocks& asked) {
     ++ends;
   }
   has_ended.notify_one();
+}
+
+bool TextTier::may_read() { return impl_->health.may_try(TierHealth::reading); }
+
+void TextTier::give_up(std::chrono::milliseconds waited) {
+  impl_->health.failed(TierHealth::reading,
+                       fmt::format("the texts in {} have not come for {} ms", impl_->values->name(), waited.count()));
 }
 
 void TextTier::count(const std::shared_ptr<TierBlocks>& asked) {

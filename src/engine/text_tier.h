@@ -46,6 +46,10 @@ class TextTier {
   /// Queues the missing blocks of a text's beginning for writing, and records the use of all. Does nothing if too much
   /// is queued; the next use of the text tries again.
   void keep(std::string_view owner, std::span<const TextBlockPtr> chain);
+  /// False for a while after the store has failed.
+  bool may_read();
+  /// Treats the store as failed, since it has not answered for so long.
+  void give_up(std::chrono::milliseconds waited);
   /// Counts the blocks that are stored.
   void count(const std::shared_ptr<TierBlocks>& asked);
   /// Fills `blocks`.

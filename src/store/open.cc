@@ -40,6 +40,8 @@ std::unique_ptr<ByteStore> open(const Place& place, Missing missing) {
   return backend_of(place) == Backend::redis ? open_redis(place, missing) : open_folder(place, missing);
 }
 
+bool is_folder(const Place& place) { return backend_of(place) == Backend::folder; }
+
 std::unique_ptr<Values> open_values(const Place& place, std::size_t most) {
   return backend_of(place) == Backend::redis ? open_redis_values(place) : open_value_folder(place, most);
 }

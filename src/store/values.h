@@ -48,6 +48,9 @@ class Values {
   virtual std::optional<ValuesHeld> held() const = 0;
 };
 
+/// True for a folder, false for a Redis server. Throws UsageError for other places.
+bool is_folder(const Place& place);
+
 /// Opens values in a folder, of at most `most` bytes, or on a Redis server, which has a limit of its own. Several
 /// processes may share them. A folder is created if it does not exist; a server need not be there yet. Throws
 /// UsageError for an invalid place or a folder that has files of others, StoreError if a folder cannot be created.

@@ -269,6 +269,13 @@ TEST_F(RedisValuesTest, says_that_the_server_is_gone_and_finds_it_again) {
   EXPECT_EQ(store->count(keys_of(2, 3)), 3U);
 }
 
+TEST(Values, are_in_folders_or_on_servers) {
+  EXPECT_TRUE(store::is_folder({"redis", "texts"}));
+  EXPECT_FALSE(store::is_folder({"redis://127.0.0.1", "texts"}));
+  EXPECT_FALSE(store::is_folder({"rediss://127.0.0.1", "texts"}));
+  EXPECT_NE(usage_error([] { store::is_folder({"http://127.0.0.1", "texts"}); }), "");
+}
+
 TEST_F(RedisValuesTest, need_no_server_to_begin_with) {
   redis_->stop();
   const auto store = open();

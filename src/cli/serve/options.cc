@@ -14,6 +14,7 @@
 #include "cli/output.h"
 #include "cli/serve/serve.h"
 #include "cli/sizes.h"
+#include "store/values.h"
 #include "winnow/error.h"
 
 namespace winnow::cli {
@@ -34,6 +35,7 @@ struct RawServe {
   std::string protocol = "question-aware";
   std::string memory;
   std::string prefix_memory;
+  std::string texts_size;
   std::string max_body = "32MiB";
   std::vector<std::string> keys;
   std::string key_file;
@@ -72,6 +74,9 @@ void add_store_options(CLI::App& serve, RawServe& r) {
   serve.add_option("--documents", r.options.server.documents, fmt::format("where documents are kept: {}", kStoreForm));
   serve.add_option("--sessions", r.options.server.conversations,
                    fmt::format("where sessions are kept: {}", kStoreForm));
+  serve.add_option("--texts", r.options.server.engine.scheduler.texts,
+                   fmt::format("where texts that were read are kept besides memory: {}", kStoreForm));
+  serve.add_option("--texts-size", r.texts_size, "most bytes of the folder of --texts: 100GiB (default: 20GiB)");
 }
 
 void add_load_options(CLI::App& serve, RawServe& r) {
@@ -148,6 +153,15 @@ std::optional<server::TlsFiles> tls_of(const RawServe& r) {
   return server::TlsFiles{r.tls_cert, r.tls_key};
 }
 
+void check_texts(const RawServe& r, SchedulerOptions& scheduler) {
+  const bool is_folder = !scheduler.texts.empty() && store::is_folder({scheduler.texts, "texts"});
+  if (r.texts_size.empty()) return;
+  if (!is_folder)
+    throw UsageError(
+        fmt::format("--texts-size {} is for a folder of --texts: a Redis server has its maxmemory", r.texts_size));
+  scheduler.texts_size = size_of("--texts-size", r.texts_size);
+}
+
 /// Parses and checks all options before a model is loaded.
 ServeOptions checked_serve(RawServe& r) {
   ServeOptions& o = r.options;
@@ -158,6 +172,7 @@ ServeOptions checked_serve(RawServe& r) {
   auto& server = o.server;
   if (!r.memory.empty()) server.engine.scheduler.memory = size_of("--memory", r.memory);
   if (!r.prefix_memory.empty()) o.prefix_memory = size_of("--prefix-memory", r.prefix_memory);
+  check_texts(r, server.engine.scheduler);
   server.http.body_bytes = size_of("--max-body", r.max_body);
   server.engine.scheduler.max_itl = std::chrono::milliseconds(r.max_itl);
   server.engine.scheduler.check();
