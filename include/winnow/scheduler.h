@@ -106,9 +106,10 @@ struct WINNOW_EXPORT SchedulerOptions {
   /// The longest time between two tokens of an answer while prompts are read. One quantum (one chunk through one layer)
   /// is always read.
   std::chrono::milliseconds max_itl = std::chrono::milliseconds(50);
-  /// Limit of the sum of all promises: bytes of keys, values, hidden states and work space. REQUIRES: the machine has
-  /// this much memory free. Not counted: packed weights of one layer, the work space of a decode step, and caches of
-  /// waiting requests.
+  /// Limit of the bytes of keys, values, hidden states and work space of all requests. A request is promised the bytes
+  /// of its reading, its question and the first 256 tokens of its answers; the others follow as the answers get longer.
+  /// REQUIRES: the machine has this much memory free. Not counted: packed weights of one layer, the work space of a
+  /// decode step, and caches of waiting requests.
   std::size_t memory = std::numeric_limits<std::size_t>::max();
   /// Additional bytes for texts that are stored for later requests: full keys and values, and in at most half of it
   /// compressed texts.
@@ -134,21 +135,27 @@ struct PrefixUse {
 
 /// Current state of a request.
 struct RequestState {
-  enum class Phase : std::uint8_t { waiting, reading, answering };
+  enum class Phase : std::uint8_t {
+    waiting,  ///< for its turn and for memory, before it begins
+    reading,
+    answering,
+    paused,  ///< its answers wait for memory, with their caches
+  };
 
   std::uint64_t id = 0;
   Phase phase = Phase::waiting;
-  int prompt_tokens = 0;  ///< tokens that its cache will have seen before the answer
-  double read = 0;        ///< share of the prompt, 0 … 1
-  int generated = 0;      ///< tokens of all answers
-  std::size_t bytes_promised = 0;
-  std::size_t bytes_held = 0;    ///< of its caches, including those being read
-  std::size_t entries_held = 0;  ///< of the same caches, over KV heads of layers without a window
+  int prompt_tokens = 0;           ///< tokens that its cache will have seen before the answer
+  double read = 0;                 ///< share of the prompt, 0 … 1
+  int generated = 0;               ///< tokens of all answers
+  std::size_t bytes_promised = 0;  ///< now; before it begins, those that it needs to begin
+  std::size_t bytes_held = 0;      ///< of its caches, including those being read
+  std::size_t entries_held = 0;    ///< of the same caches, over KV heads of layers without a window
 };
 
 /// Reads and answers any number of requests at once. An answer is bit for bit the same as if its request ran alone.
-/// Memory is promised before a request begins, so none fails halfway for lack of memory. Belongs to one thread, like
-/// its session, which must not be used otherwise meanwhile.
+/// Memory is promised before it is needed, and the request that began first can always have all that it may need, so
+/// none fails halfway for lack of memory. Answers of later requests may have to wait for memory, with their caches.
+/// Belongs to one thread, like its session, which must not be used otherwise meanwhile.
 class WINNOW_EXPORT Scheduler {
  public:
   using Id = std::uint64_t;
@@ -157,7 +164,7 @@ class WINNOW_EXPORT Scheduler {
   Scheduler(Session& session, const SchedulerOptions& options);
   ~Scheduler();
 
-  /// Bytes that a request will be promised: the most that it can use. Throws InputError and UsageError like add().
+  /// The most bytes that a request can use, with answers of `max_tokens`. Throws InputError and UsageError like add().
   std::size_t bytes_of(const Request& request) const;
   /// Lowers `max_tokens` and `min_tokens` of a request until it fits into SchedulerOptions::memory alone; to 1 if
   /// nothing fits. Other requests do not count, so answers do not depend on them. Throws InputError and UsageError like
@@ -170,9 +177,10 @@ class WINNOW_EXPORT Scheduler {
   /// ended.
   void cancel(Id id);
 
-  /// Makes one decode step for all answers, then reads prompts for the remaining time. Returns false if no request is
-  /// left, or if all that have begun wait for a cache source. Errors end the requests that they concern. Throws only
-  /// Interrupted (Session::on_stop()), after all requests have ended with their partial answers.
+  /// Makes one decode step for all answers that have memory, then reads prompts for the remaining time. Returns false
+  /// if no request is left, or if all that have begun wait for a cache source, or for the memory of those that do.
+  /// Errors end the requests that they concern. Throws only Interrupted (Session::on_stop()), after all requests have
+  /// ended with their partial answers.
   bool advance();
 
   std::vector<RequestState> states() const;

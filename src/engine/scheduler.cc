@@ -67,10 +67,11 @@ struct Scheduler::Impl {
   bool is_answering() const {
     return std::any_of(running.begin(), running.end(), [](const auto& task) { return task->is_answering(); });
   }
-  /// True if all running tasks wait for other threads, so that no other task can begin.
+  /// True if all running tasks wait for other threads, or for the memory of those that do, so that no other task can
+  /// begin.
   bool only_waits() const {
-    return !running.empty() &&
-           std::all_of(running.begin(), running.end(), [](const auto& task) { return task->is_waiting(); });
+    return !running.empty() && std::all_of(running.begin(), running.end(),
+                                           [](const auto& task) { return task->is_waiting() || task->is_paused(); });
   }
   std::size_t promised() const {
     std::size_t bytes = 0;
@@ -92,12 +93,14 @@ struct Scheduler::Impl {
     sweep(running);
   }
   void end_all();
+  bool grant_portions();
   void begin_waiting();
   /// Continues to bring waiting tasks' texts into memory. Returns true until they are there.
   bool is_fetching();
   void begin(Task& task);
   bool is_text_being_read(const Task& task) const;
-  bool fits(const Task& task) const;
+  bool fits(const Task& task, std::size_t promise) const;
+  bool fits(const Task& task) const { return fits(task, task.promise()); }
   /// Null if no text is being read.
   Task* next_to_read() const;
   bool may_read(const Task& text) const;
@@ -110,7 +113,7 @@ struct Scheduler::Impl {
   SchedulerOptions options;
   engine::TaskRoom room;
   Tasks waiting;
-  Tasks running;
+  Tasks running;  ///< in the order of their beginning
   std::vector<float> logits;  ///< logits of a step
   PrefixUse use;
   double longest_quantum_ms = 0;
@@ -217,10 +220,35 @@ void Scheduler::Impl::begin(Task& task) {
   use.found += text->found();
 }
 
-/// A task that does not fit yet is not overtaken: small ones could otherwise keep it waiting for ever.
-bool Scheduler::Impl::fits(const Task& task) const {
-  const auto taken = promised();
-  return taken <= options.memory && task.promise() <= options.memory - taken;
+/// True if a task that begins or goes on may have this promise. For each running task, all that it may ever need and
+/// the promises of the tasks that began after it must fit into the memory together. So the oldest one can always go on
+/// to its end, and then the next one is the oldest: memory never runs out, and tasks never wait for each other in a
+/// circle. A task that does not fit yet is not overtaken: small ones could otherwise keep it waiting for ever.
+bool Scheduler::Impl::fits(const Task& task, std::size_t promise) const {
+  std::size_t later = promise;  // of this task, and of those that began after the current one
+  bool is_older = !task.has_begun();
+  for (auto other = running.rbegin(); other != running.rend(); ++other) {
+    if (other->get() == &task) {
+      is_older = true;
+      continue;
+    }
+    if (is_older && (later > options.memory || (*other)->most() > options.memory - later)) return false;
+    later += (*other)->promise();
+  }
+  return true;
+}
+
+/// Promises portions to answers that need one, in the order in which their tasks began. Returns false if one has to
+/// wait; then those after it get no memory, and no task may begin.
+bool Scheduler::Impl::grant_portions() {
+  bool has_room = true;
+  for (const auto& task : running) {
+    if (!task->needs_portion()) continue;
+    const bool takes_nothing = task->next_promise() == task->promise();  // as methods that evict while decoding
+    has_room = has_room && (takes_nothing || fits(*task, task->next_promise()));
+    if (has_room || takes_nothing) task->grow_promise();
+  }
+  return has_room;
 }
 
 Task* Scheduler::Impl::next_to_read() const {
@@ -238,7 +266,7 @@ bool Scheduler::Impl::read_for_a_while(Clock::time_point began) {
     const auto quantum_began = Clock::now();
     const bool holds_up = is_answering();
     sweep();
-    begin_waiting();
+    if (grant_portions()) begin_waiting();
     auto* const task = next_to_read();
     if (task == nullptr) {
       if (!has_read && !is_answering() && is_fetching()) room.tier->wait(kFetchWait);
@@ -293,7 +321,9 @@ Scheduler::Scheduler(Session& session, const SchedulerOptions& options)
     : impl_(std::make_unique<Impl>(session, options)) {}
 Scheduler::~Scheduler() = default;
 
-std::size_t Scheduler::bytes_of(const Request& request) const { return impl_->plan(request).promise.most(); }
+std::size_t Scheduler::bytes_of(const Request& request) const {
+  return impl_->plan(request).bytes(impl_->session, request.generate.max_tokens);
+}
 
 /// Bytes grow with the tokens, so binary search finds the largest number that fits.
 void Scheduler::fit_answers(Request& request) const {
@@ -302,7 +332,7 @@ void Scheduler::fit_answers(Request& request) const {
   const auto plan = impl_->plan(request);
   const auto fits = [&](int most) {
     tokens = most;
-    return plan.promise_for(request, impl_->session).most() <= impl_->options.memory;
+    return plan.bytes(impl_->session, most) <= impl_->options.memory;
   };
   if (fits(tokens)) return;
   int beyond = tokens;
@@ -318,7 +348,7 @@ void Scheduler::fit_answers(Request& request) const {
 Scheduler::Id Scheduler::add(Request&& request) {
   auto& s = *impl_;
   auto plan = s.plan(request);
-  const auto most = plan.promise.most();
+  const auto most = plan.bytes(s.session, request.generate.max_tokens);
   if (most > s.options.memory) {
     throw MemoryError(fmt::format("the request needs {}, and all requests together may have {}", format_bytes(most),
                                   format_bytes(s.options.memory)),
@@ -326,7 +356,7 @@ Scheduler::Id Scheduler::add(Request&& request) {
   }
   s.shares.join(request.key, s.keys());
   if (plan.text && s.room.packed.room() == nullptr)
-    s.room.packed = s.session.begin_pass(request.text().tokens.size(), plan.promise.reading);
+    s.room.packed = s.session.begin_pass(request.text().tokens.size(), plan.reading);
   const Id id = ++s.last;
   s.waiting.push_back(std::make_unique<Task>(id, std::move(request), std::move(plan), s.room));
   return id;

@@ -33,6 +33,7 @@ Task::Task(Scheduler::Id id, Request request, RequestPlan plan, TaskRoom& room)
       request_(std::move(request)),
       plan_(std::move(plan)),
       room_(room),
+      promise_(plan_.answers, request_.generate.max_tokens, room.session),
       prompt_tokens_(source_tokens(request_) + static_cast<int>(request_.question.size())) {
   if (plan_.text)
     text_.emplace(room_.session, request_, *plan_.text, TextStores{room_.prefixes, {room_.texts, room_.tier.get()}});
@@ -45,7 +46,9 @@ CacheSource* Task::source() const {
 
 bool Task::needs_text() const { return source() != nullptr || (text_ && !text_->is_done()); }
 
-std::size_t Task::promise() const { return needs_text() ? plan_.promise.most() : plan_.promise.answering; }
+std::size_t Task::with_reading(std::size_t answers) const {
+  return needs_text() ? std::max(plan_.reading, answers) : answers;
+}
 
 double Task::tokens_to_read() const {
   if (source() != nullptr) return (1 - source()->done()) * prompt_tokens_;
@@ -63,6 +66,7 @@ RequestState Task::state() const {
   RequestState out;
   out.id = id_;
   if (has_begun()) out.phase = is_read() ? RequestState::Phase::answering : RequestState::Phase::reading;
+  if (is_paused()) out.phase = RequestState::Phase::paused;
   const bool is_past = std::holds_alternative<RequestCache>(request_.source);
   const std::size_t all = is_past ? request_.question.size() : as_size(prompt_tokens_);
   out.prompt_tokens = prompt_tokens_;
@@ -147,7 +151,7 @@ void Task::read_source() {
   if (this->source()->advance()) return;
   const auto source = std::exchange(std::get<std::shared_ptr<CacheSource>>(request_.source), nullptr);
   auto cache = source->take_cache();
-  plan_.promise.answering = answering_bytes(request_, cache.impl(), room_.session);
+  promise_ = {answer_plan(request_, cache.impl(), room_.session), request_.generate.max_tokens, room_.session};
   has_text(std::move(cache), source->take_logits());
 }
 
@@ -211,10 +215,25 @@ std::size_t Task::choose(std::span<const std::size_t> answers, std::span<const f
   return chosen;
 }
 
+/// True if the answer has not ended, but has all tokens that were promised.
+bool Task::is_used_up(std::size_t answer) const {
+  return !answers_[answer].has_ended() && answers_[answer].generated() == promise_.tokens();
+}
+
+bool Task::needs_portion() const {
+  for (std::size_t i = 0; is_read() && !ended_ && i < answers_.size(); ++i) {
+    if (is_used_up(i)) return true;
+  }
+  return false;
+}
+
+bool Task::is_paused() const { return needs_portion() && held_.empty() && stepping().empty(); }
+
 std::vector<std::size_t> Task::stepping() const {
   std::vector<std::size_t> out;
   for (std::size_t i = 0; i < answers_.size(); ++i) {
-    if (!answers_[i].has_ended() && std::find(held_.begin(), held_.end(), i) == held_.end()) out.push_back(i);
+    const bool is_held = std::find(held_.begin(), held_.end(), i) != held_.end();
+    if (!answers_[i].has_ended() && !is_used_up(i) && !is_held) out.push_back(i);
   }
   return out;
 }

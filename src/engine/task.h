@@ -46,12 +46,21 @@ class Task {
   std::size_t text_tokens() const { return request_.text().tokens.size(); }
 
   Scheduler::Id id() const { return id_; }
+  /// Bytes that it may have in use now: for its reading, its question and the promised portions of its answers.
+  std::size_t promise() const { return with_reading(promise_.bytes()); }
+  /// Its promise with another portion.
+  std::size_t next_promise() const { return with_reading(promise_.next_bytes()); }
   /// The most bytes that it can have in use from now on.
-  std::size_t promise() const;
+  std::size_t most() const { return with_reading(promise_.most_bytes()); }
   bool has_begun() const { return begun_.has_value(); }
   /// True if all of its answers have begun.
   bool is_read() const { return begun_answers_ == request_.answers; }
-  bool is_answering() const { return is_read() && !ended_; }
+  /// True if an answer can go on.
+  bool is_answering() const { return is_read() && !ended_ && !is_paused(); }
+  /// True if an answer has used up what was promised.
+  bool needs_portion() const;
+  /// True if each answer that has not ended needs a portion.
+  bool is_paused() const;
   /// True until its text has been read, or until a CacheSource has made its cache.
   bool needs_text() const;
   /// True if its text is being read.
@@ -75,6 +84,9 @@ class Task {
   void fetch();
   /// True while it waits for them and cannot begin.
   bool is_fetching() { return text_ && !has_begun() && !ended_ && text_->is_fetching(); }
+  /// Promises another portion. REQUIRES: needs_portion().
+  void grow_promise() { promise_.grow(); }
+
   /// begin(), read() and take() end the task on an error. They throw Interrupted only.
   void begin();
   /// Reads one chunk through one layer, or some tokens of the question. After reading, copies one layer of the cache
@@ -94,6 +106,8 @@ class Task {
  private:
   template <class Work>
   void guarded(const Work& work);
+  /// Bytes while its text is read if these are its answers' bytes.
+  std::size_t with_reading(std::size_t answers) const;
   /// Null if the request has no source, or its cache has been taken.
   CacheSource* source() const;
   void read_text();
@@ -103,7 +117,8 @@ class Task {
   void prompt_is_read();
   void begin_answers();
   void copy_layer();
-  /// Answers that have their next token and have not ended.
+  bool is_used_up(std::size_t answer) const;
+  /// Answers that have their next token, and may have another one.
   std::vector<std::size_t> stepping() const;
   /// Chooses tokens until Grammar::kMostSteps is reached. Returns the number of answers that got one.
   std::size_t choose(std::span<const std::size_t> answers, std::span<const float> logits);
@@ -114,6 +129,7 @@ class Task {
   Request request_;
   RequestPlan plan_;
   TaskRoom& room_;
+  AnswerPromise promise_;
   int prompt_tokens_;
   std::optional<TextReading> text_;
   Clock::time_point arrived_ = Clock::now();

@@ -23,7 +23,7 @@ TextReading::TextReading(Session::Impl& session, const Request& request, const T
 
 /// Bytes of the text's entry in the store.
 std::size_t TextReading::stored_bytes() const {
-  return plan_.kept(session_, 0) + text_.tokens.size() * sizeof(Token) +
+  return plan_.cache().grown(session_, 0) + text_.tokens.size() * sizeof(Token) +
          as_size(session_.hparams.n_vocab) * sizeof(float);
 }
 

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "base/as_size.h"
 #include "engine/cache_bytes.h"
 #include "engine/prompt_reading.h"
 #include "support/cache_options.h"
@@ -151,6 +152,26 @@ TEST_F(CacheSourceTest, what_waits_for_memory_begins_when_a_waiting_one_has_ende
   while (scheduler.advance()) continue;
   ASSERT_EQ(ends_.size(), 2);
   EXPECT_EQ(ends_.back().answers.front().tokens.size(), 5);
+}
+
+TEST_F(CacheSourceTest, answers_that_need_the_memory_of_a_waiting_one_wait_with_it) {
+  constexpr int kLong = 2000;
+  const auto alone = Scheduler(*session_, {}).bytes_of(of_text(kLong));
+  auto first = of_source(kLong);
+  Scheduler scheduler(*session_, {.memory = alone + alone / 2});
+  source_->waits = true;
+  scheduler.add(std::move(first));
+  scheduler.add(of_text(kLong));
+  while (scheduler.advance()) continue;
+  ASSERT_EQ(scheduler.states().size(), 2);
+  EXPECT_EQ(scheduler.states().back().phase, RequestState::Phase::paused);
+  EXPECT_FALSE(scheduler.advance()) << "nothing can go on";
+  source_->waits = false;
+  EXPECT_TRUE(scheduler.advance());
+  while (scheduler.advance()) continue;
+  ASSERT_EQ(ends_.size(), 2);
+  EXPECT_EQ(ends_.front().answers.front().tokens.size(), as_size(kLong));
+  EXPECT_EQ(ends_.front().answers.front().tokens, ends_.back().answers.front().tokens);
 }
 
 TEST_F(CacheSourceTest, an_error_and_a_cancellation_leave_nothing) {

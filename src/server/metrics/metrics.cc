@@ -8,6 +8,7 @@
 #include <prometheus/registry.h>
 #include <prometheus/text_serializer.h>
 
+#include <algorithm>
 #include <map>
 #include <mutex>
 
@@ -71,6 +72,7 @@ struct Metrics::Impl {
 
   Gauge& running = gauge("vllm:num_requests_running", "Requests that are being read or answered.");
   Gauge& waiting = gauge("vllm:num_requests_waiting", "Requests that wait for their turn.");
+  Gauge& paused = gauge("winnow_requests_paused", "Running requests whose answers wait for memory.");
   Gauge& usage = gauge("vllm:kv_cache_usage_perc", "Share of the memory for requests that is promised; 1 is all.");
   Counter& prefix_queries =
       counter("vllm:prefix_cache_queries_total", "Tokens of texts that might have been kept from earlier requests.");
@@ -121,15 +123,19 @@ Gauge& Metrics::Impl::entries_of(const std::string& spec) {
 
 void Metrics::Impl::show_requests(const EngineLoad& load) {
   double held = 0;
-  double waits = 0;
+  const auto count = [&load](RequestState::Phase phase) {
+    return static_cast<double>(
+        std::ranges::count_if(load.states, [phase](const auto& request) { return request.state.phase == phase; }));
+  };
   for (const auto& [spec, gauge] : entries_shown) gauge->Set(0);
   for (const auto& request : load.states) {
-    waits += request.state.phase == RequestState::Phase::waiting ? 1 : 0;
     held += static_cast<double>(request.state.bytes_held);
     entries_of(request.spec).Increment(static_cast<double>(request.state.entries_held));
   }
+  const double waits = count(RequestState::Phase::waiting);
   waiting.Set(waits);
   running.Set(static_cast<double>(load.states.size()) - waits);
+  paused.Set(count(RequestState::Phase::paused));
   bytes.Add({{"state", "held"}}).Set(held);
   bytes.Add({{"state", "promised"}}).Set(static_cast<double>(load.promised));
   usage.Set(static_cast<double>(load.promised) / memory);

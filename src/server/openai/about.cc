@@ -27,6 +27,8 @@ const char* phase_name(RequestState::Phase phase) {
       return "waiting";
     case RequestState::Phase::reading:
       return "reading";
+    case RequestState::Phase::paused:
+      return "paused";
     case RequestState::Phase::answering:
       break;
   }

@@ -6,7 +6,8 @@ const requests = { memory: null };
 function progressOf(slot) {
   if (slot.phase === "waiting") return `${count(slot.prompt_tokens)} prompt tokens wait`;
   if (slot.phase === "reading") return `${percent(slot.prompt_read)} of ${count(slot.prompt_tokens)} prompt tokens read`;
-  return `${count(slot.prompt_tokens)} prompt tokens, ${count(slot.completion_tokens)} answered`;
+  const done = `${count(slot.prompt_tokens)} prompt tokens, ${count(slot.completion_tokens)} answered`;
+  return slot.phase === "paused" ? `${done}, waits for memory` : done;
 }
 
 function itemOf(slot) {
