@@ -113,7 +113,7 @@ struct Scheduler::Impl {
   SchedulerOptions options;
   engine::TaskRoom room;
   Tasks waiting;
-  Tasks running;  ///< in the order of their beginning
+  Tasks running;              ///< in the order of their beginning
   std::vector<float> logits;  ///< logits of a step
   PrefixUse use;
   double longest_quantum_ms = 0;
