@@ -204,6 +204,22 @@ def test_gauges_while_requests_run_and_after(server):
     assert idle["winnow_kv_bytes", "prefixes"] == before["winnow_kv_bytes", "prefixes"]
 
 
+def test_answers_that_wait_for_memory_are_paused_and_go_on(model):
+    """Two answers that each need two thirds of the memory begin together; the later one waits for the end of the other."""
+    with Server(model, "--context", "100000", "--memory", "8MiB", "--prefix-memory", "0") as one:
+        most = one.good(COMPLETION, {"prompt": "hello", "max_tokens": 90_000, "logit_bias": {"2": 100}})["winnow"]["max_tokens"]
+        body = {**LONG, "max_tokens": most * 2 // 3}
+        clients = [start(one, body) for _ in range(2)]
+        wait_for(lambda: sorted(slot["phase"] for slot in one.get("/slots")[1]) == ["answering", "paused"])
+        now = values(one)
+        assert now["winnow_requests_paused",] == 1 and now["num_requests_running",] == 2 and now["num_requests_waiting",] == 0
+        clients[0].close()
+        wait_for(lambda: [slot["phase"] for slot in one.get("/slots")[1]] == ["answering"])
+        clients[1].close()
+        one.wait_until_idle()
+        assert values(one)["winnow_requests_paused",] == 0
+
+
 def test_entries_are_counted_by_spec(server):
     for spec in ("snapkv", "streaming-llm"):
         client = start(server, {**LONG, "prompt": "words " * 100, "winnow": {"kv": spec, "budget": 64}})
