@@ -35,7 +35,7 @@ Scores attention_times_length(const LayerView& layer, const winnow::attention::C
 Preset attended_values() {
   Preset preset;
   preset.name = "attended-values";
-  preset.summary = "what the last queries attend to, weighted by the length of the values";
+  preset.summary = "keeps the entries that the last queries attend to, weighted by the length of the values";
   preset.paper = "an example";
   preset.options = {{"window", Option::Integer{16, 1, 65536}, "last queries that are observed, and always kept"}};
   preset.build = [](const Options& options) {

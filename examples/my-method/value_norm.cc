@@ -25,7 +25,7 @@ Scores squared_lengths(const LayerView& layer, const AlwaysKept& /*always_kept*/
 Preset value_norm() {
   Preset preset;
   preset.name = "value-norm";
-  preset.summary = "the entries with the longest values";
+  preset.summary = "keeps the entries with the longest values";
   preset.paper = "an example";
   preset.options = {{"recent", Option::Integer{1, 1, 65536}, "last tokens that are always kept"}};
   preset.build = [](const Options& options) {

@@ -21,7 +21,7 @@ void MemorySource::read(std::size_t at, std::span<std::byte> out) const {
 }
 
 void ByteCursor::need(std::size_t bytes, std::string_view what) const {
-  if (bytes > left()) fail(fmt::format("{} at byte {} needs {} bytes, {} are there", what, at_, bytes, left()));
+  if (bytes > left()) fail(fmt::format("{} at byte {} needs {} bytes, but only {} are left", what, at_, bytes, left()));
 }
 
 void ByteCursor::read(std::span<std::byte> out, std::string_view what) {

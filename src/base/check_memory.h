@@ -15,8 +15,9 @@ namespace winnow {
 /// Throws MemoryError if less memory is available than `what` needs.
 inline void check_memory(std::size_t bytes, const std::string& what) {
   if (bytes <= available_memory()) return;
-  throw MemoryError(
-      fmt::format("{} needs {}; {} are available", what, format_bytes(bytes), format_bytes(available_memory())), bytes);
+  throw MemoryError(fmt::format("{} needs {}, but only {} are available", what, format_bytes(bytes),
+                                format_bytes(available_memory())),
+                    bytes);
 }
 
 }  // namespace winnow

@@ -108,7 +108,8 @@ void FileSource::read(std::size_t at, std::span<std::byte> out) const {
     const ssize_t n = pread(fd_, out.data(), out.size(), static_cast<off_t>(at));
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) throw InputError(fmt::format("cannot read {}: {}", path_, std::strerror(errno)));
-    if (n == 0) throw InputError(fmt::format("cannot read {}: it has become shorter than its {} bytes", path_, size_));
+    if (n == 0)
+      throw InputError(fmt::format("cannot read {}: it is now shorter than the {} bytes that it had", path_, size_));
     at += static_cast<std::size_t>(n);
     out = out.subspan(n);
   }
@@ -124,15 +125,15 @@ void check_replaceable(const std::string& path, const FileKind& kind) {
   if (stat(path.c_str(), &info) == 0) {
     why = no_file(info.st_mode);
     if (why.empty() && access(path.c_str(), W_OK) != 0) why = std::strerror(errno);
-    if (why.empty() && !is_of_kind(path, kind)) why = fmt::format("what is there is not {}", kind.noun);
+    if (why.empty() && !is_of_kind(path, kind)) why = fmt::format("it exists and is not {}", kind.noun);
   } else if (errno != ENOENT) {
     why = std::strerror(errno);
   } else if (lstat(path.c_str(), &info) == 0) {
-    why = "it is a link to what is not there";
+    why = "it is a link to a file that does not exist";
   }
   if (!why.empty()) throw InputError(fmt::format("cannot write {}: {}", path, why));
   if (access(folder_of(path).c_str(), W_OK | X_OK) != 0)
-    throw InputError(fmt::format("cannot write {}: its folder: {}", path, std::strerror(errno)));
+    throw InputError(fmt::format("cannot write {}: cannot write to its folder: {}", path, std::strerror(errno)));
 }
 
 ReplacingFile::ReplacingFile(const std::string& path, Readers readers, const FileKind& kind) : path_(path) {

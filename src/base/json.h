@@ -86,13 +86,13 @@ class JsonBuilder : public nlohmann::json_sax<Json> {
   bool key(String& name) override {
     count();
     if (!names_.back().insert(name).second)
-      throw JsonError(fmt::format("its JSON has {} twice in one object", brief(name)));
+      throw JsonError(fmt::format("its JSON has the name {} twice in one object", brief(name)));
     if (level_ <= limits_.kept) member_ = &add_member(*open_.back(), std::move(name));
     return true;
   }
 
   bool parse_error(std::size_t byte, const std::string& /*token*/, const nlohmann::detail::exception& /*e*/) override {
-    throw JsonError(fmt::format("it is no JSON, or was cut, at byte {}", byte));
+    throw JsonError(fmt::format("it is not valid JSON, or was cut off, at byte {}", byte));
   }
 
  private:

@@ -19,7 +19,7 @@ ElementType parse_element(std::string_view name, std::string_view text) {
   for (std::size_t i = 0; i < kNames.size(); ++i) {
     if (kNames[i] == name) return static_cast<ElementType>(i);
   }
-  throw UsageError(fmt::format("unknown kv type '{}' in '{}': use {}, or two of them as KEY/VALUE", brief(name),
+  throw UsageError(fmt::format("unknown KV type '{}' in '{}': give {}, or two of them as KEY/VALUE", brief(name),
                                brief(text), fmt::join(kNames, ", ")));
 }
 

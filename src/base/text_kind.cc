@@ -29,22 +29,22 @@ constexpr Kind kKinds[] = {
     {"BZh"sv, "compressed by bzip2", "bunzip2 -c {} > text.txt"},
     {"\xFD\x37zXZ\0"sv, "compressed by xz", "xz -dc {} > text.txt"},
     {"\x28\xB5\x2F\xFD"sv, "compressed by zstd", "zstd -dc {} > text.txt"},
-    {"PK\x03\x04"sv, "a zip archive, as documents in docx, odt and epub are", "pandoc -t plain -o text.txt {}"},
+    {"PK\x03\x04"sv, "a zip archive (such as a docx, odt or epub document)", "pandoc -t plain -o text.txt {}"},
     {"\xD0\xCF\x11\xE0\xA1\xB1\x1A\xE1"sv, "an old Office document", "libreoffice --headless --convert-to txt {}"},
-    {"\x89PNG\r\n"sv, "a picture (PNG)", "tesseract {} text"},
-    {"\xFF\xD8\xFF"sv, "a picture (JPEG)", "tesseract {} text"},
-    {"II*\0"sv, "a picture (TIFF)", "tesseract {} text"},
-    {"MM\0*"sv, "a picture (TIFF)", "tesseract {} text"},
-    {"GIF8"sv, "a picture (GIF)", "tesseract {} text"},
-    {"\xFF\xFE\0\0"sv, "a text in UTF-32", "iconv -f UTF-32 -t UTF-8 {} > text.txt"},
-    {"\xFF\xFE"sv, "a text in UTF-16", "iconv -f UTF-16 -t UTF-8 {} > text.txt"},
-    {"\xFE\xFF"sv, "a text in UTF-16", "iconv -f UTF-16 -t UTF-8 {} > text.txt"},
+    {"\x89PNG\r\n"sv, "an image (PNG)", "tesseract {} text"},
+    {"\xFF\xD8\xFF"sv, "an image (JPEG)", "tesseract {} text"},
+    {"II*\0"sv, "an image (TIFF)", "tesseract {} text"},
+    {"MM\0*"sv, "an image (TIFF)", "tesseract {} text"},
+    {"GIF8"sv, "an image (GIF)", "tesseract {} text"},
+    {"\xFF\xFE\0\0"sv, "text in UTF-32", "iconv -f UTF-32 -t UTF-8 {} > text.txt"},
+    {"\xFF\xFE"sv, "text in UTF-16", "iconv -f UTF-16 -t UTF-8 {} > text.txt"},
+    {"\xFE\xFF"sv, "text in UTF-16", "iconv -f UTF-16 -t UTF-8 {} > text.txt"},
     {"\x7F"
      "ELF"sv,
      "a program", nullptr},
     {"SQLite format 3\0"sv, "a database (SQLite)", nullptr},
     {"GGUF"sv, "a model (GGUF)", nullptr},
-    {"winnowkv"sv, "a cache that winnow has saved", nullptr},
+    {"winnowkv"sv, "a cache saved by winnow", nullptr},
 };
 
 /// The name as a shell word, or FILE for stdin.
@@ -68,9 +68,9 @@ const char* utf16_without_mark(std::string_view text) {
 
 [[noreturn]] void refuse_zero(std::size_t at, std::string_view text, const std::string& name) {
   if (const char* const encoding = utf16_without_mark(text))
-    throw InputError(fmt::format("{0} is a text in {1}: `iconv -f {1} -t UTF-8 {2} > text.txt` makes one in UTF-8",
+    throw InputError(fmt::format("{0} is text in {1}: convert it to UTF-8 with `iconv -f {1} -t UTF-8 {2} > text.txt`",
                                  name, encoding, word_of(name)));
-  throw InputError(fmt::format("{} is no text: {} is zero", name, place_of(at, text)));
+  throw InputError(fmt::format("{} is not text: {} is zero", name, place_of(at, text)));
 }
 
 /// If valid multi-byte characters precede the wrong byte, the text is damaged UTF-8. Otherwise its encoding is an older
@@ -84,7 +84,7 @@ const char* utf16_without_mark(std::string_view text) {
   const auto command = damaged ? "iconv -c -f UTF-8" : fmt::format("iconv -f {}", encoding);
   throw InputError(fmt::format("{} is not UTF-8: {} is 0x{:02x}; `{} -t UTF-8 {} > text.txt` {}", name,
                                place_of(at, text), static_cast<unsigned char>(text[at]), command, word_of(name),
-                               damaged ? "leaves such bytes out" : "makes it so if it is " + std::string(encoding)));
+                               damaged ? "leaves out such bytes" : "converts it if it is " + std::string(encoding)));
 }
 
 }  // namespace
@@ -92,18 +92,18 @@ const char* utf16_without_mark(std::string_view text) {
 std::string why_no_text(std::string_view bytes, const std::string& name) {
   const auto* const kind = std::ranges::find_if(kKinds, [&](const Kind& k) { return bytes.starts_with(k.begin); });
   if (kind == std::end(kKinds)) return "";
-  if (kind->remedy == nullptr) return fmt::format("{} is {}, no text", name, kind->what);
+  if (kind->remedy == nullptr) return fmt::format("{} is {}, not text", name, kind->what);
   const auto command = fmt::format(fmt::runtime(kind->remedy), word_of(name));
-  return fmt::format("{} is {}: `{}` makes a text of it", name, kind->what, command);
+  return fmt::format("{} is {}: convert it to UTF-8 text with `{}`", name, kind->what, command);
 }
 
 void check_text(std::string_view text, const std::string& name) {
-  if (text.empty()) throw InputError(fmt::format("{} is empty: there is no text in it", name));
+  if (text.empty()) throw InputError(fmt::format("{} is empty: give a file with text", name));
   if (const auto zero = text.find('\0'); zero != std::string_view::npos) refuse_zero(zero, text, name);
   const auto whole = whole_characters(text);
   if (whole == text.size()) return;
   if (whole + unfinished_character(text) < text.size()) refuse_encoding(whole, text, name);
-  log().warn("{} ends within a character", name);
+  log().warn("{} ends in the middle of a character", name);
 }
 
 }  // namespace winnow

@@ -94,11 +94,11 @@ void check_extent(const Extent& extent, const LaneShape& shape, int tokens, cons
   const auto [length, block, unrotated, merged_entries] = extent;
   const auto most = static_cast<std::uint32_t>(tokens);
   if (length > most || block > length)
-    from.fail(fmt::format("a lane has {} entries, {} of them in its block, of {} tokens", length, block, tokens));
+    from.fail(fmt::format("a lane has {} entries, {} of them in its block, after {} tokens", length, block, tokens));
   if (unrotated > (shape.unrotates == nullptr ? 0U : 1U))
-    from.fail(fmt::format("a lane's key frame is {}, which its method has not", unrotated));
+    from.fail(fmt::format("a lane's key frame is {}, which its method does not use", unrotated));
   if (merged_entries > 0 && (unrotated == 0 || shape.merged_entries == 0 || merged_entries > most))
-    from.fail(fmt::format("a lane has {} merged entries, which its method has not", merged_entries));
+    from.fail(fmt::format("a lane has {} merged entries, but its method merges nothing", merged_entries));
 }
 
 Extents read_extents(ByteCursor& from, const LaneShape& shape, int tokens) {
@@ -127,7 +127,7 @@ void check_memory(const Extents& extents, const LaneShape& shape) {
   const std::size_t needed = (in_blocks + (tail + LaneStorage::kTailBlock) * extents.tail.size()) * entry_bytes(shape) +
                              bytes_of_summaries(shape, extents.lengths());
   if (needed > available_memory()) {
-    throw MemoryError(fmt::format("the lanes of one layer need {}, {} are available", format_bytes(needed),
+    throw MemoryError(fmt::format("the lanes of one layer need {}, but only {} are available", format_bytes(needed),
                                   format_bytes(available_memory())),
                       needed);
   }
@@ -174,7 +174,7 @@ void check_positions(std::vector<std::int32_t> positions, int tokens, const Byte
   if (!std::is_sorted(positions.begin(), positions.end())) std::sort(positions.begin(), positions.end());
   for (std::size_t i = 0; i < positions.size(); ++i) {
     if (positions[i] < 0 || positions[i] >= tokens || (i > 0 && positions[i] == positions[i - 1])) {
-      from.fail(fmt::format("a lane has an entry of position {}, expected each of 0 to {} once at most", positions[i],
+      from.fail(fmt::format("a lane has an entry at position {}, expected each of 0 to {} at most once", positions[i],
                             tokens - 1));
     }
   }
@@ -236,7 +236,7 @@ void load(GrowingLanes& lanes, ByteCursor& from, int tokens) {
   const Extents extents = read_extents(from, shape, tokens);
   const auto lengths = extents.lengths();
   if (const auto expected = extents.bytes + bytes_of_summaries(shape, lengths); expected != from.left())
-    from.fail(fmt::format("the entries of a layer take {} bytes, {} are there", expected, from.left()));
+    from.fail(fmt::format("the entries of a layer take {} bytes, but {} are left", expected, from.left()));
   check_memory(extents, shape);
   LaneContents contents = make_contents(extents, lanes.account(), shape);
   contents.end = tokens;

@@ -16,7 +16,7 @@ void PastRows::begin_layer(int head_dim, std::span<const int> entries) {
   for (auto* const buffer : {&keys_, &values_}) {
     if (buffer->size() >= bytes) continue;
     *buffer = Buffer();  // frees the old one first: both at once would be the peak
-    *buffer = Buffer(account_, bytes, "what a layer keeps of the text before");
+    *buffer = Buffer(account_, bytes, "a layer's entries of the text before");
   }
 }
 

@@ -73,7 +73,8 @@ void SectionWriter::section(const std::function<void(ByteSink&)>& fill) {
   HashingSink sink(to_, hasher);
   fill(sink);
   if (sink.written() != length)
-    throw std::logic_error(fmt::format("section {} has {} bytes, {} were announced", next_, sink.written(), length));
+    throw std::logic_error(
+        fmt::format("section {} has {} bytes, but {} were announced", next_, sink.written(), length));
   put(to_, hasher.value());
   ++next_;
 }
@@ -87,8 +88,8 @@ SectionReader::SectionReader(const ByteSource& from, const FileFormat& format) :
   for (std::uint32_t i = 0; i < header.sections; ++i) {
     const auto length = rest.take<std::uint64_t>("a section's length");
     if (rest.left() < sizeof(std::uint64_t) || length > rest.left() - sizeof(std::uint64_t)) {
-      rest.fail(
-          fmt::format("section {} of {} claims {} bytes, {} are left", i + 1, header.sections, length, rest.left()));
+      rest.fail(fmt::format("section {} of {} claims {} bytes, but {} are left", i + 1, header.sections, length,
+                            rest.left()));
     }
     sections_.push_back({at + sizeof(std::uint64_t), as_size(length)});
     at += kAround + as_size(length);
@@ -106,9 +107,9 @@ void SectionReader::check_header(const FileFormat& format) const {
   if (std::memcmp(&header, format.magic.data(), std::min(format.magic.size(), bytes.size())) != 0)
     fail(fmt::format("is not {}", format.noun));
   if (bytes.size() < sizeof(Header))
-    fail(fmt::format("is truncated: it has {} bytes, its header alone takes {}", bytes.size(), sizeof(Header)));
+    fail(fmt::format("is truncated: it has {} bytes, but its header alone takes {}", bytes.size(), sizeof(Header)));
   if (header.version != format.version)
-    fail(fmt::format("has format version {}, this program reads version {}", header.version, format.version));
+    fail(fmt::format("has format version {}, but this winnow reads version {}", header.version, format.version));
   if (header.hash != hash_of_header(header)) {
     fail(fmt::format("is damaged: the checksum of its header is {:016x}, expected {:016x}", hash_of_header(header),
                      header.hash));
@@ -116,7 +117,7 @@ void SectionReader::check_header(const FileFormat& format) const {
   if (header.file_bytes > from_.size())
     fail(fmt::format("is truncated: it has {} of {} bytes", from_.size(), header.file_bytes));
   if (header.file_bytes < from_.size())
-    fail(fmt::format("is damaged: it has {} bytes, its header says {}", from_.size(), header.file_bytes));
+    fail(fmt::format("is damaged: it has {} bytes, but its header says {}", from_.size(), header.file_bytes));
 }
 
 void SectionReader::verify(int index, const std::string& what) const {

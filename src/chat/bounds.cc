@@ -34,8 +34,8 @@ std::string excess(std::string_view what, std::size_t input) {
   const auto most = limits_for(input);
   if (what == "steps") return fmt::format("takes more than {} steps", most.steps);
   if (what == "bytes") return fmt::format("copies more than {} bytes", most.bytes);
-  if (what == "held") return fmt::format("makes texts and values of more than {} bytes", most.held);
-  return fmt::format("nests more than {} deep", most.depth);
+  if (what == "held") return fmt::format("creates more than {} bytes of text and values", most.held);
+  return fmt::format("is nested more than {} levels deep", most.depth);
 }
 
 }  // namespace
@@ -64,7 +64,7 @@ void check_json(const std::string& name, const std::string& text) {
     if (quoted) continue;
     if (c == '[' || c == '{') members.push_back(0);
     if (members.size() > kMostJsonNested)
-      throw TemplateError(fmt::format("{} nests more than {} deep", name, kMostJsonNested));
+      throw TemplateError(fmt::format("{} is nested more than {} levels deep", name, kMostJsonNested));
     if (members.empty()) continue;
     if (c == ']' || c == '}') members.pop_back();
     if (c == ':' && ++members.back() > kMostJsonMembers)

@@ -124,7 +124,7 @@ Template tried(const std::string& name, const TemplateSources& sources, const st
   try {
     static_cast<void>(out.render(input));
   } catch (const LeftOut&) {
-    throw TemplateError(name + ": the chat template leaves out what the user says");
+    throw TemplateError(name + ": the chat template leaves out the user's message");
   }
   return out;
 }
@@ -164,12 +164,12 @@ Opened open_template(const std::string& name, const TemplateSources& sources, co
   }
   if (!sources.tool_use.empty()) {
     auto without = open_template(name, {sources.usual}, bos, eos, has_token);
-    if (without.notice.empty()) without.notice = reason + "; requests with tools take the other one";
+    if (without.notice.empty()) without.notice = reason + "; requests with tools use the template for tools";
     return without;
   }
   const auto other = nearest(has_token);
   return {Template(name, {builtin_source(other)}, bos, eos),
-          fmt::format("{}; messages are written by the built-in template {}", reason, other)};
+          fmt::format("{}; messages are rendered with the built-in template {}", reason, other)};
 }
 
 }  // namespace winnow::chat

@@ -92,7 +92,7 @@ class Nesting {
 void check_nesting(const std::string& name, const std::string& source) {
   if (source.size() > kMostBytes) {
     throw TemplateError(
-        fmt::format("{}: the chat template has {} bytes, and at most {} are read", name, source.size(), kMostBytes));
+        fmt::format("{}: the chat template has {} bytes; at most {} are allowed", name, source.size(), kMostBytes));
   }
   jinja::lexer lexer;
   Nesting(name).add(lexer.tokenize(source).tokens);

@@ -94,8 +94,8 @@ std::vector<std::size_t> places_of(std::span<const Message> messages, const mode
     std::size_t& begin = messages[i].role == Role::system ? ruled : said;
     const auto found = find_words(text, words, begin);
     if (found.at == kNowhere && !is_there_otherwise(messages[i], text)) {
-      throw LeftOut(fmt::format("message {} is the {}'s, and the model's chat template leaves it out or changes it",
-                                i + 1, name_of(messages[i].role)));
+      throw LeftOut(fmt::format("the model's chat template leaves out or changes message {}, which is the {}'s", i + 1,
+                                name_of(messages[i].role)));
     }
     // Tool results may be in the order of their calls.
     if (found.at != kNowhere && messages[i].role != Role::tool) begin = found.at + found.size;

@@ -41,7 +41,7 @@ void check_schema(const std::string& name, const std::string& schema) {
 SchemaGrammar grammar_of(const std::string& schema) {
   SchemaGrammar out;
   check_schema("the schema", schema);
-  bounded("the schema", "be made a grammar", schema.size(), [&] {
+  bounded("the schema", "be turned into a grammar", schema.size(), [&] {
     const common_chat_schema_lenient lenient(out.left_out);
     out.grammar = json_schema_to_grammar(common_json::parse(schema));
   });

@@ -70,7 +70,7 @@ void check_input(const std::string& name, const Input& input) {
                                                  "add_generation_prompt"};
   for (const auto& [variable, value] : input.variables) {
     if (std::ranges::find(kOwn, variable) != kOwn.end())
-      throw TemplateError(fmt::format("{}: {} is no variable of one's own", name, variable));
+      throw TemplateError(fmt::format("{}: {} is the chat template's own variable and cannot be set", name, variable));
     check_json(fmt::format("the chat template's variable {}", variable), value);
   }
   if (!input.schema.empty()) check_schema("the schema of the answer", input.schema);
@@ -97,7 +97,7 @@ std::size_t size_of(const Input& input) {
 model::MarkedText marked(const jinja::string& rendering, const std::string& prompt, const Input& input) {
   model::MarkedText out;
   for (const auto& part : rendering.parts) part.is_input ? out.append_input(part.val) : out.append_template(part.val);
-  if (!prompt.starts_with(out.text)) throw TemplateError("the prompt is not what the chat template has written");
+  if (!prompt.starts_with(out.text)) throw TemplateError("the prompt differs from what the chat template rendered");
   const std::string_view rest = std::string_view(prompt).substr(out.text.size());
   const std::string_view said = input.messages.empty() ? std::string_view() : input.messages.back().content;
   if (!rest.empty() && rest.ends_with(said)) {
@@ -193,7 +193,7 @@ Rendering Template::Impl::render(const Source& source, const Input& input) const
     inputs.json_schema = object_schema(input.schema);
     out.answer = either_of(std::move(out.answer), format(applied_without_tools(source, inputs, params)));
   });
-  if (renderings.empty()) throw TemplateError(name + ": the chat template has written nothing");
+  if (renderings.empty()) throw TemplateError(name + ": the chat template rendered nothing");
   out.text = marked(renderings.front(), params.prompt, input);
   out.messages = places_of(input.messages, out.text);
   return out;

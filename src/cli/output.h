@@ -22,7 +22,7 @@ std::string read_file(const std::string& path);
 std::string read_text(const std::string& path);
 
 /// The kind of file that --dump-kept writes.
-inline constexpr FileKind kKeptFile{R"({"spec":)", "what --dump-kept writes"};
+inline constexpr FileKind kKeptFile{R"({"spec":)", "a file of run --dump-kept"};
 
 /// Replaces a file atomically: the old contents stay until all is written. Throws InputError (a full disk, no
 /// permission, a file of another kind).

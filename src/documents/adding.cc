@@ -27,13 +27,14 @@ DocumentText text_of(const Model& model, const NewDocument& document) {
     throw InputError(fmt::format("the document {} is empty: there is nothing to read", document.name));
   const auto context = as_size(model.info().context);
   if (const auto least = model.vocab().least_tokens(text.text.size()); least > context)
-    throw InputError(fmt::format("the document {} has {} bytes and so at least {} tokens, the model's context {}",
-                                 document.name, text.text.size(), least, context));
+    throw InputError(
+        fmt::format("the document {} has {} bytes and so at least {} tokens, more than the model's context of {}",
+                    document.name, text.text.size(), least, context));
   auto& tokens = text.tokens;
   if (tokens.empty()) tokens = model.tokenize(Conversation{text.text, {}, PromptFormat::raw, text.control});
   if (tokens.size() > context)
-    throw InputError(
-        fmt::format("the document {} has {} tokens, the model's context {}", document.name, tokens.size(), context));
+    throw InputError(fmt::format("the document {} has {} tokens, more than the model's context of {}", document.name,
+                                 tokens.size(), context));
   return text;
 }
 

@@ -37,8 +37,8 @@ void Label::check() const {
                     brief(name), kLongestName));
   for (const auto& tag : tags) {
     if (tag.empty() || tag.size() > kLongestName || has_control_characters(tag))
-      throw UsageError(
-          fmt::format("`{}` is no tag: it has 1 to {} bytes without control characters", brief(tag), kLongestName));
+      throw UsageError(fmt::format("`{}` cannot be a tag: a tag has 1 to {} bytes without control characters",
+                                   brief(tag), kLongestName));
   }
 }
 
@@ -50,13 +50,13 @@ Archive::Archive(std::shared_ptr<store::ByteStore> bytes) : bytes_(std::move(byt
     version = ByteCursor(source, 0, found->size()).take<std::uint32_t>("the store's version");
   } else {
     if (const auto all = bytes_->records(""); !all.empty() && !all.contains(kFormatKey))
-      throw InputError(fmt::format("the documents in {} are damaged: their format's version is not there", where()));
+      throw InputError(fmt::format("the documents in {} are damaged: the version of their format is missing", where()));
     bytes_->change(
         [](store::Change& change) { change.put_record(kFormatKey, std::as_bytes(std::span(&kDocumentVersion, 1))); });
   }
   if (version != kDocumentVersion)
-    throw InputError(fmt::format("the documents in {} have format version {}, this program reads version {}", where(),
-                                 version, kDocumentVersion));
+    throw InputError(fmt::format("the documents in {} have format version {}, but this winnow reads version {}",
+                                 where(), version, kDocumentVersion));
 }
 
 std::string Archive::what(const std::string& name) const {
@@ -153,7 +153,7 @@ Archive::Found Archive::find(const std::string& name) const {
     found.content = ContentRecord::read(*content, what(name));
     return found;
   }
-  throw InputError(fmt::format("{} is damaged: its content is not there", what(name)));
+  throw InputError(fmt::format("{} is damaged: its content is missing", what(name)));
 }
 
 /// The message does not name the store, because clients of a server read it, too.
@@ -202,7 +202,7 @@ std::vector<DocumentInfo> Archive::list() const {
     const std::string name = key.substr(kNamePrefix.size());
     Found found{NameRecord::read(name, record, what(name)), {}};
     const auto content = all.find(kContentPrefix + found.name.id);
-    if (content == all.end()) throw InputError(fmt::format("{} is damaged: its content is not there", what(name)));
+    if (content == all.end()) throw InputError(fmt::format("{} is damaged: its content is missing", what(name)));
     found.content = ContentRecord::read(content->second, what(name));
     out.push_back(info_of(name, found));
   }
@@ -214,7 +214,7 @@ std::vector<DocumentInfo> Archive::list() const {
 void Archive::check_kind(const std::string& key, const store::Bytes& record) const {
   if (key == kFormatKey || key.starts_with(kNamePrefix)) return;
   if (!key.starts_with(kContentPrefix))
-    throw InputError(fmt::format("the documents in {} are damaged: there is a record of an unknown kind", where()));
+    throw InputError(fmt::format("the documents in {} are damaged: a record is of an unknown kind", where()));
   ContentRecord::read(record, what(key.substr(kContentPrefix.size())));
 }
 

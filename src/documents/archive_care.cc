@@ -50,7 +50,7 @@ void Archive::verify_content(const ContentRecord& content, const std::string& wh
   for (int layer = 0; layer < content.layers; ++layer) {
     const std::string name = fmt::format("layer {} of {}", layer, what);
     const auto found = bytes_->value(content.layer_key(layer), std::span(&store::kWhole, 1));
-    if (!found) throw InputError(fmt::format("{} is not there", name));
+    if (!found) throw InputError(fmt::format("{} is missing", name));
     check_layer(saved, layer, found->parts.front(), stored.sums[layer], name);
   }
 }
@@ -77,7 +77,7 @@ std::vector<DocumentDamage> Archive::verify(const std::function<void(double)>& p
       const auto id = NameRecord::read(name, bytes, what(name)).id;
       named.emplace(id, name);
       if (!all.contains(kContentPrefix + id))
-        throw InputError(fmt::format("{} is damaged: its content is not there", what(name)));
+        throw InputError(fmt::format("{} is damaged: its content is missing", what(name)));
     });
   }
   std::size_t done = 0;

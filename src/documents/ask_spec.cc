@@ -47,10 +47,12 @@ const policy::Options& AskSpec::options() const { return impl_->options; }
 bool AskSpec::needs_budget() const { return Spec::parse(impl_->method->cache_spec).method().needs_budget(); }
 
 void AskOptions::check() const {
-  if (method.needs_budget() && !budget) throw UsageError(fmt::format("{} needs a budget", method.name()));
+  if (method.needs_budget() && !budget)
+    throw UsageError(fmt::format("{} needs a budget: give entries per KV head (512), a share (10%) or bytes (64MiB)",
+                                 method.name()));
   if (!method.needs_budget() && budget) {
     throw UsageError(
-        fmt::format("{} takes no budget: what it keeps follows from the question and the documents", method.name()));
+        fmt::format("{} takes no budget: the question and the documents decide how much it keeps", method.name()));
   }
 }
 

@@ -26,8 +26,8 @@ void check_model(const Session::Impl& session, const Joint& joint) {
   for (int i = 0; i < joint.count(); ++i) {
     const auto& head = joint.document(i).head();
     if (!(head.saved.model == model))
-      throw InputError(fmt::format("document {} of {} was read with another model, or with other RoPE options", i + 1,
-                                   joint.count()));
+      throw InputError(
+          fmt::format("document {} of {} was read with another model or other RoPE options", i + 1, joint.count()));
   }
 }
 
@@ -36,8 +36,8 @@ void check_whole(std::span<const std::shared_ptr<const Document>> documents, con
   for (std::size_t i = 0; i < documents.size(); ++i) {
     if (!documents[i]->is_compressed() || method.takes_compressed) continue;
     throw UsageError(
-        fmt::format("{} cannot work on document {} of {}: it was compressed by {} when it was added, so that tokens "
-                    "are missing; reuse can",
+        fmt::format("{} needs all tokens of a document, but document {} of {} was compressed by {} when it was added: "
+                    "use reuse or recompute",
                     method.name, i + 1, documents.size(), documents[i]->head().saved.options.spec.print()));
   }
 }

@@ -105,7 +105,7 @@ class ExportedDocument {
 
 store::Lease whole_value(const store::ByteStore& from, const std::string& key, const std::string& what) {
   auto found = from.value(key, std::span(&store::kWhole, 1));
-  if (!found) throw InputError(fmt::format("{} is gone: somebody has removed or replaced it", what));
+  if (!found) throw InputError(fmt::format("{} is gone: it was removed or replaced meanwhile", what));
   return std::move(*found);
 }
 

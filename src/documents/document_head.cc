@@ -42,17 +42,17 @@ FactSizes sizes_of(const engine::SavedHead& saved, int layer, std::size_t most) 
 
 void write_floats(ByteSink& to, const std::vector<float>& values, std::size_t size, const char* what) {
   if (values.size() != size)
-    throw std::logic_error(fmt::format("{} of a document are {} numbers, expected {}", what, values.size(), size));
+    throw std::logic_error(fmt::format("a document has {} numbers for {}, expected {}", values.size(), what, size));
   put(to, std::span<const float>(values));
 }
 
 std::vector<float> read_floats(ByteCursor& from, std::size_t size, const char* what) {
   if (size > from.left() / sizeof(float))
-    from.fail(fmt::format("{} are {} numbers, {} bytes are left", what, size, from.left()));
+    from.fail(fmt::format("{} numbers for {} do not fit into the {} bytes left", size, what, from.left()));
   std::vector<float> out(size);
   from.read(std::span<float>(out), what);
   for (const float value : out) {
-    if (!std::isfinite(value)) from.fail(fmt::format("{} have a number that is {}", what, value));
+    if (!std::isfinite(value)) from.fail(fmt::format("a number of {} is {}, expected a finite one", what, value));
   }
   return out;
 }
@@ -62,7 +62,7 @@ void write_facts(ByteSink& to, const LayerFacts& facts, const FactSizes& sizes) 
   write_floats(to, facts.edge_key, sizes.edge_key, "the edge key");
   write_floats(to, facts.block_keys, sizes.block_keys, "the blocks' keys");
   if (facts.representatives.size() != sizes.representatives)
-    throw std::logic_error("a document has not one representative for each middle block");
+    throw std::logic_error("a document does not have one representative for each middle block");
   for (const auto& r : facts.representatives) {
     put(to, r.token);
     put(to, r.exponent);
@@ -70,7 +70,7 @@ void write_facts(ByteSink& to, const LayerFacts& facts, const FactSizes& sizes) 
   }
   put(to, static_cast<std::uint32_t>(facts.outliers.size()));
   put(to, std::span<const std::int32_t>(facts.outliers));
-  write_floats(to, facts.received, sizes.received, "the attention that tokens got");
+  write_floats(to, facts.received, sizes.received, "the tokens' received attention");
 }
 
 Representative read_representative(ByteCursor& from, const BlockLayout& layout, int block) {
@@ -79,11 +79,12 @@ Representative read_representative(ByteCursor& from, const BlockLayout& layout, 
   out.exponent = from.take<float>("a representative's exponent");
   out.attention = from.take<float>("a representative's attention");
   if (out.token < layout.begin(block) || out.token >= layout.end(block))
-    from.fail(fmt::format("token {} represents block {} of tokens {} to {}", out.token, block, layout.begin(block),
-                          layout.end(block) - 1));
+    from.fail(fmt::format("token {} cannot represent block {}, which has tokens {} to {}", out.token, block,
+                          layout.begin(block), layout.end(block) - 1));
   if (!(std::isfinite(out.exponent) && out.exponent >= 0 && std::isfinite(out.attention) && out.attention >= 0))
     from.fail(
-        fmt::format("block {} is represented with exponent {} and attention {}", block, out.exponent, out.attention));
+        fmt::format("the representative of block {} has exponent {} and attention {}, expected finite numbers from 0",
+                    block, out.exponent, out.attention));
   return out;
 }
 
@@ -92,13 +93,13 @@ std::vector<std::int32_t> read_outliers(ByteCursor& from, int tokens) {
   if (count > static_cast<std::uint32_t>(tokens))
     from.fail(fmt::format("it has {} outliers among {} tokens", count, tokens));
   if (count > from.left() / sizeof(std::int32_t))
-    from.fail(fmt::format("{} outliers do not fit in the {} bytes left", count, from.left()));
+    from.fail(fmt::format("{} outliers do not fit into the {} bytes left", count, from.left()));
   std::vector<std::int32_t> out(count);
   from.read(std::span<std::int32_t>(out), "the outliers");
   std::int32_t before = -1;
   for (const auto token : out) {
     if (token <= before || token >= tokens)
-      from.fail(fmt::format("outlier {} follows {} among {} tokens", token, before, tokens));
+      from.fail(fmt::format("outlier {} follows {}, expected ascending tokens below {}", token, before, tokens));
     before = token;
   }
   return out;
@@ -112,7 +113,7 @@ LayerFacts read_facts(ByteCursor& from, const BlockLayout& layout, const FactSiz
   for (int i = 0; i < layout.middle(); ++i)
     out.representatives.push_back(read_representative(from, layout, layout.initial() + i));
   out.outliers = read_outliers(from, layout.tokens);
-  out.received = read_floats(from, sizes.received, "the attention that tokens got");
+  out.received = read_floats(from, sizes.received, "the tokens' received attention");
   return out;
 }
 
@@ -132,18 +133,19 @@ void DocumentHead::write(ByteSink& to) const {
 DocumentHead DocumentHead::read(ByteCursor& from) {
   DocumentHead out;
   const auto layers = from.take<std::uint32_t>("the number of layers");
-  if (layers > from.left()) from.fail(fmt::format("it has {} layers, {} bytes are left", layers, from.left()));
+  if (layers > from.left())
+    from.fail(fmt::format("it claims {} layers, but only {} bytes are left", layers, from.left()));
   const auto bytes = from.take<std::uint32_t>("the length of its head");
   ByteCursor saved = from.part(bytes, "its head");
   constexpr int kOtherSections = 2;  // of a saved cache: head and logits
   out.saved = engine::SavedHead::read(saved, static_cast<int>(layers) + kOtherSections);
   if (out.saved.transcript.tokens.size() != as_size(out.saved.seen))
-    from.fail(fmt::format("it has {} tokens, {} were read", out.saved.transcript.tokens.size(), out.saved.seen));
+    from.fail(fmt::format("it has {} tokens, but {} were read", out.saved.transcript.tokens.size(), out.saved.seen));
 
   const auto facts = from.take<std::uint32_t>("the number of layers with facts");
   if (facts != 0 && facts != layers) from.fail(fmt::format("{} of {} layers have facts", facts, layers));
   if (facts != 0 && !(out.saved.options.spec == Spec()))
-    from.fail(fmt::format("it was compressed by {} and has facts all the same", out.saved.options.spec.print()));
+    from.fail(fmt::format("it was compressed by {}, but has facts", out.saved.options.spec.print()));
   for (std::uint32_t i = 0; i < facts; ++i)
     out.layers.push_back(read_facts(from, out.layout(), sizes_of(out.saved, static_cast<int>(i), from.left())));
   from.finish("its facts");

@@ -58,8 +58,9 @@ Calibration DocumentStore::calibrate(std::span<const std::string> names) const {
     const auto& document = *documents.emplace_back(archive_->open(name));
     const auto& saved = document.head().saved;
     if (document.is_compressed())
-      throw InputError(fmt::format("the document {} cannot say which layers decide: it was compressed by {}", name,
-                                   saved.options.spec.print()));
+      throw InputError(fmt::format(
+          "the document {} cannot be used to find deciding layers: it was compressed by {} when it was added", name,
+          saved.options.spec.print()));
     if (!(saved.model == documents.front()->head().saved.model))
       throw InputError(fmt::format("the documents {} and {} were read by different models", names.front(), name));
     out.exponents.push_back(documents::exponents_of(document.head()));

@@ -42,20 +42,19 @@ namespace {
 void check_method(const CacheOptions& options) {
   const auto& method = options.spec.method();
   const auto refuse = [&](const char* why) {
-    throw UsageError(fmt::format("{} cannot compress a document that is to be put together with others: {}",
+    throw UsageError(fmt::format("{} cannot compress a document that is combined with others: {}",
                                  method_label(options.spec.print()), why));
   };
-  if (method.decoding.attend || method.retrieves)
-    refuse("each query reads only some of its entries, or at other distances");
+  if (method.decoding.attend || method.retrieves) refuse("it changes which entries a query reads, or their distances");
   if (method.positions != policy::Positions::absolute || method.lanes.merged_entries > 0)
-    refuse("its entries do not stay at their places in the text");
+    refuse("its entries do not stay at their positions in the text");
 }
 
 /// Layers with windows would have to store all of a document's entries, because recomputed tokens anywhere in it read
 /// their neighbours.
 void check_windows(const ModelInfo& info) {
   if (info.window_layers() == 0) return;
-  throw UsageError(fmt::format("documents need a model without sliding windows: {} of the {} layers of {} have one",
+  throw UsageError(fmt::format("documents need a model without sliding windows, but {} of the {} layers of {} have one",
                                info.window_layers(), info.n_layer, info.path));
 }
 
@@ -64,17 +63,18 @@ void check_shared_keys(const Model& model) {
   const auto& hparams = engine::hparams_of(model);
   const int readers = hparams.n_layer - hparams.n_kv_layer;
   if (readers == 0) return;
-  throw UsageError(fmt::format(
-      "documents need a model whose layers have keys of their own: {} of the {} layers of {} read those of others",
-      readers, hparams.n_layer, model.info().path));
+  throw UsageError(
+      fmt::format("documents need a model whose layers all have keys of their own, but {} of the {} layers of {} read "
+                  "those of other layers",
+                  readers, hparams.n_layer, model.info().path));
 }
 
 /// A document's keys are rotated to its place among the others.
 void check_turning(const Model& model) {
   if (engine::hparams_of(model).keys_turn()) return;
   throw UsageError(
-      fmt::format("documents cannot be put together with the architecture {} of {}: its keys are normed after they are "
-                  "rotated, and cannot be turned to other positions",
+      fmt::format("documents cannot be combined with the architecture {} of {}: its keys are normed after RoPE, so "
+                  "they cannot be rotated to other positions",
                   model.info().arch, model.info().path));
 }
 
@@ -86,7 +86,8 @@ std::vector<Token> tokens_of(const Model& model, const DocumentText& text) {
   }
   const auto& info = model.info();
   if (tokens.size() > as_size(info.context)) {
-    throw InputError(fmt::format("the document has {} tokens, the model's context {}", tokens.size(), info.context));
+    throw InputError(
+        fmt::format("the document has {} tokens, more than the model's context of {}", tokens.size(), info.context));
   }
   for (const Token token : tokens) {
     if (token < 0 || token >= info.n_vocab)

@@ -32,7 +32,7 @@ static_assert(sizeof(Extent) == kExtent);
 std::vector<Extent> read_extents(std::span<const std::byte> bytes, int heads, const std::string& what) {
   std::vector<Extent> out(heads);
   if (bytes.size() < out.size() * kExtent)
-    fail(what, fmt::format("{} bytes do not hold the extents of {} lanes", bytes.size(), heads));
+    fail(what, fmt::format("{} bytes are too few for the extents of {} lanes", bytes.size(), heads));
   std::memcpy(out.data(), bytes.data(), out.size() * kExtent);
   for (const auto& extent : out) {
     if (extent.unrotated != 0 || extent.merged_entries != 0 || extent.in_block > extent.entries) {
@@ -109,7 +109,7 @@ void check_plain_table(const engine::SavedHead& head, int layer, std::span<const
   std::vector<std::int32_t> positions(head.seen);
   for (const auto& bytes : table.subspan(1)) {
     if (bytes.size() != positions.size() * sizeof(std::int32_t))
-      fail(what, fmt::format("{} bytes do not hold {} positions", bytes.size(), positions.size()));
+      fail(what, fmt::format("{} bytes are not {} positions", bytes.size(), positions.size()));
     std::memcpy(positions.data(), bytes.data(), bytes.size());
     for (std::int32_t i = 0; i < head.seen; ++i) {
       if (positions[i] != i) fail(what, fmt::format("entry {} has position {}", i, positions[i]));
@@ -130,7 +130,8 @@ std::vector<KeptLane> read_kept_lanes(const engine::SavedHead& head, int layer, 
     const std::size_t entries = extent.entries;
     if (entries > as_size(head.seen) ||
         at + entries * (sizeof(std::int32_t) + key_row + value_row + columns) > bytes.size())
-      fail(what, fmt::format("a lane has {} entries of {} tokens in {} bytes", entries, head.seen, bytes.size() - at));
+      fail(what, fmt::format("a lane has {} entries of {} tokens, and {} bytes are left", entries, head.seen,
+                             bytes.size() - at));
     KeptLane lane;
     lane.positions.resize(entries);
     if (entries > 0) std::memcpy(lane.positions.data(), bytes.data() + at, entries * sizeof(std::int32_t));
@@ -138,8 +139,8 @@ std::vector<KeptLane> read_kept_lanes(const engine::SavedHead& head, int layer, 
     std::sort(sorted.begin(), sorted.end());
     if (entries > 0 && (sorted.front() < 0 || sorted.back() >= head.seen ||
                         std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end()))
-      fail(what, fmt::format("a lane has positions {} to {} of {} tokens, or one twice", sorted.front(), sorted.back(),
-                             head.seen));
+      fail(what, fmt::format("a lane has positions {} to {} of {} tokens, or a position twice", sorted.front(),
+                             sorted.back(), head.seen));
     at += entries * sizeof(std::int32_t);
     lane.keys = {at, at + entries * key_row};
     lane.values = {lane.keys.end, lane.keys.end + entries * value_row};

@@ -42,9 +42,9 @@ auto unsealed(std::span<const std::byte> bytes, const std::string& what, const R
   const auto version = cursor.take<std::uint32_t>("the format's version");
   if (version != seal.version)
     throw InputError(
-        fmt::format("{} has format version {}, this program reads version {}", what, version, seal.version));
+        fmt::format("{} has format version {}, but this winnow reads version {}", what, version, seal.version));
   auto out = read(cursor);
-  cursor.finish("what is known");
+  cursor.finish("the record");
   return out;
 }
 
@@ -58,7 +58,8 @@ constexpr std::int32_t kMostDimensions = 1 << 16;  ///< of a head
 void check_shape(const engine::ModelIdentity& model, const ByteCursor& from) {
   for (const auto& heads : model.heads) {
     if (heads.kv_heads > kMostHeads || heads.head_dim > kMostDimensions)
-      from.fail(fmt::format("its model has {} KV heads of {} dimensions", heads.kv_heads, heads.head_dim));
+      from.fail(
+          fmt::format("its model has {} KV heads of {} dimensions, which is too many", heads.kv_heads, heads.head_dim));
   }
 }
 
@@ -134,7 +135,7 @@ ContentRecord ContentRecord::read(std::span<const std::byte> bytes, const std::s
     ContentRecord out;
     out.number = from.take<std::uint64_t>("its number");
     for (auto* const text : {&out.spec, &out.budget, &out.kv_type, &out.model_name, &out.model_arch})
-      *text = from.text("how it is kept");
+      *text = from.text("its cache options and model");
     out.model_file = from.take<std::uint64_t>("the model's hash");
     out.layers = from.take<std::int32_t>("the number of layers");
     out.tokens = from.take<std::int32_t>("the number of tokens");

@@ -88,7 +88,7 @@ class StoredDocument : public Document {
 store::Lease StoredDocument::lease(int layer, std::span<const store::ByteRange> ranges) const {
   auto found = from_->value(content_.layer_key(layer), ranges);
   if (!found)
-    throw InputError(fmt::format("{} is gone: somebody has removed or replaced the document", layer_name(layer)));
+    throw InputError(fmt::format("{} is gone: the document was removed or replaced meanwhile", layer_name(layer)));
   const auto expected = stored_.sums[layer].size;
   if (found->size != expected)
     throw InputError(
@@ -96,8 +96,8 @@ store::Lease StoredDocument::lease(int layer, std::span<const store::ByteRange> 
   for (std::size_t i = 0; i < ranges.size(); ++i) {
     const auto whole = store::length_in(ranges[i], found->size);
     if (found->parts[i].size() != whole)
-      throw InputError(
-          fmt::format("{} is damaged: {} of {} bytes came", layer_name(layer), found->parts[i].size(), whole));
+      throw InputError(fmt::format("{} is damaged: only {} of {} bytes were received", layer_name(layer),
+                                   found->parts[i].size(), whole));
   }
   return std::move(*found);
 }
@@ -208,7 +208,7 @@ LayerPart StoredDocument::read_all(int layer) const {
 
 StoredHead read_head(const store::ByteStore& from, const ContentRecord& content, const std::string& what) {
   const auto found = from.value(content.head_key(), std::span(&store::kWhole, 1));
-  if (!found) throw InputError(fmt::format("{} is gone: somebody has removed or replaced it", what));
+  if (!found) throw InputError(fmt::format("{} is gone: it was removed or replaced meanwhile", what));
   StoredHead out = StoredHead::read(found->parts.front(), what);
   if (out.head.saved.model.layers != content.layers || out.head.saved.seen != content.tokens) {
     throw InputError(fmt::format("{} is damaged: its head has {} layers and {} tokens, expected {} and {}", what,

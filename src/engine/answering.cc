@@ -28,7 +28,7 @@ void check(const GenerateOptions& options, const Model& model) {
   for (const auto& [token, bias] : options.sampling.logit_bias) {
     if (token < 0 || token >= vocabulary)
       throw UsageError(
-          fmt::format("a bias for token {}, which is not in the vocabulary of {} tokens", token, vocabulary));
+          fmt::format("there is a bias for token {}, which is not in the vocabulary of {} tokens", token, vocabulary));
     if (!std::isfinite(bias)) throw UsageError(fmt::format("the bias for token {} is {}, not a number", token, bias));
   }
 }

@@ -11,13 +11,12 @@ namespace winnow {
 void CacheOptions::check() const {
   if (spec.method().retrieves && !spec.method().evicts() && budget && budget->unit() == Budget::Unit::bytes) {
     throw UsageError(fmt::format(
-        "{} keeps every entry, so a budget in bytes ({}) says nothing about it: give the entries to attend to",
+        "{} keeps every entry, so its budget cannot be in bytes ({}): give the number of entries that a query reads",
         method_label(spec.print()), budget->print()));
   }
   if (spec.method().needs_budget() && !budget) {
-    throw UsageError(
-        fmt::format("{} needs a budget: give the entries to keep per KV head, a share or bytes (512, 10%, 64MiB)",
-                    method_label(spec.print())));
+    throw UsageError(fmt::format("{} needs a budget: give entries per KV head (512), a share (10%) or bytes (64MiB)",
+                                 method_label(spec.print())));
   }
 }
 

@@ -155,10 +155,9 @@ std::vector<Token> opening_of(const Model& model, const std::string& text, Promp
 
 void check_layers(const model::Hparams& hparams) {
   if (hparams.n_global == 0)
-    throw UsageError(
-        fmt::format("all {} layers of the model have windows, of which nothing is evicted: there is "
-                    "nothing to calibrate",
-                    hparams.n_layer));
+    throw UsageError(fmt::format(
+        "all {} layers of the model have sliding windows, from which no method evicts: there is nothing to calibrate",
+        hparams.n_layer));
 }
 
 }  // namespace
@@ -180,7 +179,7 @@ Calibrated calibrate(Session& session, const std::string& text, const std::strin
   if (tokens.size() < as_size(kLeast))
     throw InputError(fmt::format("a text of {} tokens is too short to calibrate with: at least {} are needed",
                                  tokens.size(), kLeast));
-  check_memory(Fitting::bytes(impl.hparams), "what is summed up over the passages");
+  check_memory(Fitting::bytes(impl.hparams), "sums over the passages");
   Fitting fitting(impl.hparams);
   const CacheOptions options_of_cache = scored_for(fitting);
   const auto passages = passages_of(static_cast<int>(tokens.size()), options.tokens);

@@ -19,11 +19,11 @@ namespace {
 std::vector<float> read_numbers(ByteCursor& from, const std::string& name) {
   const auto count = from.take<std::uint32_t>("the number of a layer's numbers");
   if (count > from.left() / sizeof(float))
-    from.fail(fmt::format("a layer's {} are {} numbers, {} bytes are left", name, count, from.left()));
+    from.fail(fmt::format("a layer's {} claim {} numbers, but only {} bytes are left", name, count, from.left()));
   std::vector<float> out(count);
   from.read(std::span<float>(out), name);
   for (const float x : out) {
-    if (!std::isfinite(x)) from.fail(fmt::format("a layer's {} have a number that is {}", name, x));
+    if (!std::isfinite(x)) from.fail(fmt::format("a layer's {} include {}, expected finite numbers", name, x));
   }
   return out;
 }
@@ -70,8 +70,8 @@ Calibration read_calibration(const ByteSource& from, const ModelIdentity& model,
   const auto layers = head.take<std::uint32_t>("the number of layers");
   head.finish("its head");
   if (layers != static_cast<std::uint32_t>(hparams.n_global) || reader.count() != hparams.n_global + 1) {
-    head.fail(fmt::format("it has {} sections for {} layers, the model has {} without a window", reader.count(), layers,
-                          hparams.n_global));
+    head.fail(fmt::format("it has {} sections for {} layers, but the model has {} layers without a window",
+                          reader.count(), layers, hparams.n_global));
   }
   Calibration out;
   for (int l = 0; l < hparams.n_kv_layer; ++l) {

@@ -13,7 +13,7 @@
 namespace winnow::engine {
 
 inline constexpr cache::FileFormat kCalibrationFormat{
-    {'w', 'i', 'n', 'n', 'o', 'w', 'c', 'l'}, 3, "a calibration that winnow calibrate has written"};
+    {'w', 'i', 'n', 'n', 'o', 'w', 'c', 'l'}, 3, "a calibration written by winnow calibrate"};
 
 using policy::LayerCalibration;
 

@@ -82,8 +82,8 @@ Transcript Chat::with(const std::string& words) {
   }
   if (!std::exchange(rewritten_, true)) {
     log().warn(
-        "the chat template renders earlier messages differently than before (most leave out the thinking): each turn "
-        "reads the conversation anew");
+        "the chat template renders earlier messages differently in later turns (most leave out the thinking), so each "
+        "turn reads the whole conversation again");
   }
   next.tokens = model.tokenize(next.conversation);
   cache_.reset();
@@ -94,7 +94,8 @@ void Chat::warn_about_length(std::size_t tokens) {
   const int context = session_.model().info().context;
   if (warned_ || tokens <= as_size(context)) return;
   warned_ = true;
-  log().warn("the conversation has {} tokens, the model's context {}: answers may suffer", tokens, context);
+  log().warn("the conversation has {} tokens, more than the model's context of {}: answers may be worse", tokens,
+             context);
 }
 
 std::vector<float> Chat::read(const std::vector<Token>& tokens) {
@@ -155,7 +156,8 @@ void Chat::save(const std::string& path) const {
   if (transcript_.tokens.empty()) throw UsageError("there is nothing to save: nothing has been said yet");
   if (!cache_) {
     throw UsageError(fmt::format(
-        "there is no cache to save: the {} tokens so far are read anew with your next line, save after it", tokens()));
+        "there is no cache to save: the {} tokens so far are read again with your next line, so save after that",
+        tokens()));
   }
   session_.save(path, *cache_, {}, transcript_);
 }

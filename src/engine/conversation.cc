@@ -19,10 +19,9 @@ namespace {
 void check_length(const Model::Impl& model, std::size_t bytes) {
   const std::size_t least = model.vocab.least_tokens(bytes);
   if (least <= model.most_tokens) return;
-  throw InputError(
-      fmt::format("the prompt has {} bytes and so at least {} tokens: the model's context has {}, and no more than "
-                  "{} are read",
-                  bytes, least, model.info.context, model.most_tokens));
+  throw InputError(fmt::format(
+      "the prompt has {} bytes and so at least {} tokens: the model's context is {} tokens, and at most {} are read",
+      bytes, least, model.info.context, model.most_tokens));
 }
 
 /// True if the text before an answer is the prompt that it answered, followed by its thinking. White space may differ:
@@ -137,7 +136,7 @@ Prompts Model::tokenize(const Conversation& c, std::span<const std::string> ques
 std::vector<Token> Model::tokenize(const Conversation& c) const {
   const Message* const last = c.last();
   if (last != nullptr && last->role == Role::assistant)
-    throw UsageError("a conversation that ends with an answer has no place for the next one");
+    throw UsageError("the conversation ends with an answer: add a message of the user");
   if (c.text.empty() && (last == nullptr || last->content.empty()))
     throw InputError("the prompt is empty: there is nothing to read");
   check_length(*impl_, c.text.size() + (last == nullptr ? 0 : last->content.size()));

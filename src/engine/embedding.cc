@@ -92,7 +92,7 @@ bool EmbeddingSource::advance() {
 bool EmbeddingSource::pool() {
   const int all = static_cast<int>(texts_[text_].size());
   const int count = std::min(all - pooled_, kPooledRows);
-  Buffer states(session_->account, hidden_bytes(session_->hparams, as_size(count)), "the last states of a text");
+  Buffer states(session_->account, hidden_bytes(session_->hparams, as_size(count)), "the last hidden states of a text");
   reading_->text_states({pooled_, count}, states.as<float>());
   rows_->add(states.as<float>());
   pooled_ += count;

@@ -60,10 +60,13 @@ void SamplingOptions::check() const {
 
 void GenerateOptions::check() const {
   sampling.check();
-  if (max_tokens < 0) throw UsageError(fmt::format("an answer cannot have {} tokens", max_tokens));
+  if (max_tokens < 0)
+    throw UsageError(fmt::format("an answer cannot have at most {} tokens: give 0 or more", max_tokens));
   if (min_tokens < 0 || min_tokens > max_tokens)
-    throw UsageError(fmt::format("an answer of {} tokens or more and of at most {}", min_tokens, max_tokens));
-  if (logprobs < 0) throw UsageError(fmt::format("cannot report {} alternatives for a token", logprobs));
+    throw UsageError(fmt::format("an answer cannot have at least {} tokens: give 0 to {}, the most that it may have",
+                                 min_tokens, max_tokens));
+  if (logprobs < 0)
+    throw UsageError(fmt::format("cannot report {} alternatives for each token: give 0 or more", logprobs));
 }
 
 std::vector<Generation> generate(Session& session, std::span<Cache* const> caches,
@@ -72,10 +75,12 @@ std::vector<Generation> generate(Session& session, std::span<Cache* const> cache
   const int vocabulary = session.model().info().n_vocab;
   engine::check(options, session.model());
   if (logits.size() != caches.size())
-    throw UsageError(fmt::format("{} answers begin with the logits of {}", caches.size(), logits.size()));
+    throw UsageError(
+        fmt::format("{} caches have logits for {}: give logits for each cache", caches.size(), logits.size()));
   for (const auto& one : logits) {  // checked before any cache is moved
     if (one.size() != as_size(vocabulary))
-      throw UsageError(fmt::format("an answer begins with {} logits, not {}", one.size(), vocabulary));
+      throw UsageError(fmt::format("a cache has {} logits, expected one for each of the vocabulary's {} tokens",
+                                   one.size(), vocabulary));
   }
   std::vector<Generation> answers(caches.size());
   std::exception_ptr error;

@@ -41,7 +41,7 @@ void append_utf8(std::string& to, char32_t c) {
 
 std::int32_t GrammarBuilder::add(const GrammarState& state) {
   if (states_.size() == kMostStates)
-    throw UsageError(fmt::format("the grammar has more than {} states: let it be smaller", kMostStates));
+    throw UsageError(fmt::format("the grammar has more than {} states: make it smaller", kMostStates));
   states_.push_back(state);
   return static_cast<std::int32_t>(states_.size()) - 1;
 }

@@ -74,7 +74,7 @@ class GbnfParser {
   std::string name() {
     const std::size_t begin = at_;
     while (is_of_name(peek())) ++at_;
-    if (at_ == begin) fail(is_at_end() ? "it ends where a name should be" : "a name should be here");
+    if (at_ == begin) fail(is_at_end() ? "a name is missing at the end" : "a name should be here");
     return std::string(text_.substr(begin, at_ - begin));
   }
 
@@ -129,7 +129,7 @@ class GbnfParser {
       case '+':
       case '?':
       case '{':
-        fail("nothing stands before what repeats it");
+        fail("nothing precedes the repetition");
       default:
         return is_of_name(peek()) ? std::optional(builder_.call(rule_of(name()).number)) : std::nullopt;
     }
@@ -143,11 +143,11 @@ class GbnfParser {
   }
 
   Part group() {
-    if (++groups_ > kMostGroups) fail(fmt::format("more than {} groups are within each other", kMostGroups));
+    if (++groups_ > kMostGroups) fail(fmt::format("more than {} groups are nested", kMostGroups));
     ++at_;
     skip_lines();
     const Part out = alternatives();
-    if (!takes(")")) fail("a group has no end");
+    if (!takes(")")) fail("a group is not closed");
     --groups_;
     return out;
   }
@@ -180,7 +180,7 @@ class GbnfParser {
 
   /// One character of a literal or class, possibly escaped.
   char32_t character() {
-    if (is_at_end()) fail("a text or class has no end");
+    if (is_at_end()) fail("a string or character class is not closed");
     const auto byte = static_cast<unsigned char>(text_[at_++]);
     if (byte == '\\') return escaped();
     if (byte < 0x80) return byte;
@@ -224,7 +224,7 @@ class GbnfParser {
     const std::string_view number = text_.substr(at_, digits);
     const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), out, 16);
     if (number.size() < digits || error != std::errc() || end != number.data() + digits || out > kLastCharacter)
-      fail(fmt::format("an escape should have {} hexadecimal digits, of a character", digits));
+      fail(fmt::format("an escape should have {} hexadecimal digits that are a character's number", digits));
     at_ += digits;
     return out;
   }
@@ -256,7 +256,7 @@ class GbnfParser {
     const int most = number();
     if (!takes("}")) fail("a repetition should be {m}, {m,} or {m,n}");
     if (most < least)
-      fail(fmt::format("something is repeated {} to {} times: {} is less than {}", least, most, most, least));
+      fail(fmt::format("a repetition of {} to {} times is not possible: {} is less than {}", least, most, most, least));
     return builder_.repeated(part, least, most);
   }
 
@@ -266,7 +266,7 @@ class GbnfParser {
     const auto [end, error] = std::from_chars(text_.data() + at_, text_.data() + text_.size(), out);
     if (error == std::errc::invalid_argument || out < 0) fail("a repetition should be {m}, {m,} or {m,n}");
     if (error != std::errc() || out > kMostTimes)
-      fail(fmt::format("something is repeated more than {} times", kMostTimes));
+      fail(fmt::format("a repetition of more than {} times is not possible", kMostTimes));
     at_ = static_cast<std::size_t>(end - text_.data());
     skip_spaces();
     return out;
@@ -283,7 +283,7 @@ class GbnfParser {
 
 std::int32_t parse_grammar(std::string_view text, GrammarBuilder& builder) {
   if (text.size() > kMostGrammarBytes)
-    throw UsageError(fmt::format("a grammar of {} bytes: at most {} are read", text.size(), kMostGrammarBytes));
+    throw UsageError(fmt::format("the grammar has {} bytes: at most {} are allowed", text.size(), kMostGrammarBytes));
   if (text.find('\0') != std::string_view::npos) throw UsageError("the grammar has a zero byte: it must be text");
   return GbnfParser(text, builder).parse();
 }

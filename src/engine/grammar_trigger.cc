@@ -16,7 +16,7 @@ std::vector<std::regex> compiled(std::span<const std::string> patterns) {
       out.emplace_back(pattern, std::regex::ECMAScript | std::regex::optimize);
     } catch (const std::regex_error& error) {
       throw UsageError(
-          fmt::format("the trigger '{}' of a grammar is no regular expression: {}", pattern, error.what()));
+          fmt::format("the trigger '{}' of a grammar is not a regular expression: {}", pattern, error.what()));
     }
   }
   return out;

@@ -24,7 +24,7 @@ void GrammarWalk::begin_place() {
 }
 
 void GrammarWalk::add(std::int32_t state, std::int32_t frame) {
-  if (++steps_ > limit_) throw UsageError("the grammar has too many ways to read this answer: let it be simpler");
+  if (++steps_ > limit_) throw UsageError("the grammar has too many ways to parse this answer: make it simpler");
   if (state == GrammarState::kNone) return;
   const auto key = static_cast<std::uint64_t>(state) << 32U | static_cast<std::uint32_t>(frame);
   if (seen_.insert(key)) todo_.push_back({state, frame});

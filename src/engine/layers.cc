@@ -176,15 +176,15 @@ void check_windows(const CacheOptions& options, const model::Hparams& hparams, i
   if (!options.spec.method().needs_budget() || hparams.n_windowed() == 0) return;
   if (hparams.n_global == 0) {
     throw UsageError(
-        fmt::format("all {} layers of the model have windows, of which nothing is evicted: {} cannot run, "
-                    "full can",
+        fmt::format("all {} layers of the model have sliding windows, so {} has nothing to evict: use full",
                     hparams.n_layer, method_label(options.spec.print())));
   }
   const auto bytes = window_bytes(options, hparams, tokens);
   const auto& budget = *options.budget;
   if (budget.unit() == Budget::Unit::bytes && budget.amount() < static_cast<double>(bytes)) {
-    throw BudgetError(fmt::format("a budget of {} is too small: the windows of {} layers take {} of {} tokens",
-                                  budget.print(), hparams.n_windowed(), format_bytes(bytes), tokens));
+    throw BudgetError(
+        fmt::format("a budget of {} is too small: the sliding windows of {} layers alone take {} with {} tokens",
+                    budget.print(), hparams.n_windowed(), format_bytes(bytes), tokens));
   }
 }
 
@@ -194,8 +194,8 @@ void check_turning(const CacheOptions& options, const model::Hparams& hparams) {
   const bool turns = method.positions != policy::Positions::absolute || method.selection.turns;
   if (!turns || hparams.keys_turn()) return;
   throw UsageError(
-      fmt::format("{} cannot run with the architecture {}: it turns keys or queries to other positions, where norms "
-                  "after the rotation do not let them be turned",
+      fmt::format("{} cannot run with the architecture {}: it rotates keys or queries to other positions, which norms "
+                  "after RoPE make impossible",
                   method_label(options.spec.print()), hparams.architecture->name));
 }
 
@@ -203,7 +203,8 @@ void check_turning(const CacheOptions& options, const model::Hparams& hparams) {
 void check_choosing(const CacheOptions& options, const model::Hparams& hparams) {
   if (!options.spec.method().retrieves || hparams.n_kv_layer == hparams.n_layer) return;
   throw UsageError(
-      fmt::format("{} cannot run yet with a model of which {} layers read other layers' keys: it chooses keys for one",
+      fmt::format("{} cannot run yet with a model in which {} layers read other layers' keys: it chooses keys for one "
+                  "layer's queries",
                   method_label(options.spec.print()), hparams.n_layer - hparams.n_kv_layer));
 }
 
@@ -220,10 +221,9 @@ void check_bytes(const CacheOptions& options, const model::Hparams& hparams, int
   const int entries = budget_entries(options, hparams, tokens);
   if (entries >= least) return;
   const std::size_t bytes = as_size(least) * entry_bytes(options, hparams) + besides_entries(options, hparams, tokens);
-  throw BudgetError(
-      fmt::format("a budget of {} has room for {} entries per KV head: {} needs at least {} for {} tokens, "
-                  "and so {}",
-                  options.budget->print(), entries, method.name, least, tokens, format_at_least(bytes)));
+  throw BudgetError(fmt::format(
+      "a budget of {} has room for {} entries per KV head, but {} needs at least {} for {} tokens: give {} or more",
+      options.budget->print(), entries, method.name, least, tokens, format_at_least(bytes)));
 }
 
 }  // namespace

@@ -131,13 +131,14 @@ void check_model(const ModelIdentity& saved, const ModelIdentity& model, const s
     return fmt::format("{} ({}, hash {:016x})", m.name.empty() ? "unnamed" : m.name, m.arch, m.file);
   };
   if (saved.file != model.file)
-    throw InputError(fmt::format("{} was saved with the model {}, which is not {}", what, name(saved), name(model)));
+    throw InputError(fmt::format("{} was saved with the model {}, not with {}", what, name(saved), name(model)));
   if (saved.rope != model.rope) {
-    throw InputError(fmt::format(
-        "{} was saved with other RoPE frequencies of the model {} (hash {:016x}, now {:016x}): give the same options",
-        what, name(model), saved.rope, model.rope));
+    throw InputError(
+        fmt::format("{} was saved with other RoPE frequencies of the model {} (hash {:016x}, now {:016x}): give the "
+                    "same RoPE options",
+                    what, name(model), saved.rope, model.rope));
   }
-  throw InputError(fmt::format("{} is damaged: it has another shape than its model {}", what, name(model)));
+  throw InputError(fmt::format("{} is damaged: its shape differs from that of its model {}", what, name(model)));
 }
 
 }  // namespace winnow::engine

@@ -73,7 +73,7 @@ std::vector<Token> Prefill::begin_branches(const ReadingInput& input, const Rank
                            rankings.empty() ? std::span<const std::shared_ptr<Ranking>>() : rankings[i]);
     branches_.back().put(prompt);
   }
-  if (rows.size() != as_size(plan_.rows())) throw std::logic_error("a prefill has other rows than its plan");
+  if (rows.size() != as_size(plan_.rows())) throw std::logic_error("the rows of a prefill differ from its plan");
   return rows;
 }
 

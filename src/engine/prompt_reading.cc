@@ -34,8 +34,7 @@ PromptReading::PromptReading(Session::Impl& session, ReadingPlan plan, const Rea
       rankings_(begin_rankings()),
       drafts_(prompts(), std::vector<std::vector<Token>>(plan_.again().size())) {
   check_memory(plan_.bytes().all(),
-               fmt::format("reading {} tokens (hidden states, one layer's keys and values, what is "
-                           "kept)",
+               fmt::format("reading {} tokens (hidden states, one layer's keys and values, kept entries)",
                            plan_.first().prompt_rows()));
   begin_pass(plan_.first(), rankings_);
 }

@@ -36,19 +36,21 @@ void check_stages(const RequestText& text) {
   if (stages.front() == 0 || stages.back() != text.tokens.size() ||
       std::adjacent_find(stages.begin(), stages.end(), is_no_step) != stages.end())
     throw UsageError(
-        fmt::format("the stages of a text of {} tokens end at ascending places, and at its end", text.tokens.size()));
-  if (text.prompt_logprobs) throw UsageError("log probabilities are those of a text without stages");
+        fmt::format("the stages of a text of {} tokens must end at ascending positions, the last at the text's end",
+                    text.tokens.size()));
+  if (text.prompt_logprobs) throw UsageError("log probabilities of a prompt need a text without stages");
 }
 
 void check(const RequestText& text, const Session::Impl& session) {
   if (text.prompt_logprobs.value_or(0) < 0)
-    throw UsageError(fmt::format("cannot report {} alternatives for a token", *text.prompt_logprobs));
+    throw UsageError(
+        fmt::format("cannot report {} alternatives for each token: give 0 or more", *text.prompt_logprobs));
   check_stages(text);
   const auto& stages = text.stages;
   const std::size_t last = text.tokens.size() - (stages.size() > 1 ? stages[stages.size() - 2] : 0);
   if (text.asked > last)
     throw UsageError(
-        fmt::format("a question of {} tokens is no part of a text that ends with a stage of {}", text.asked, last));
+        fmt::format("a question of {} tokens is longer than the text's last stage, which has {}", text.asked, last));
   session.check(text.tokens);
 }
 
@@ -58,8 +60,9 @@ void check(const Request& request, const Session::Impl& session) {
   check(request.generate, *session.model);
   constexpr int kMostAnswers = 128;
   if (request.answers > kMostAnswers)
-    throw UsageError(fmt::format("a request for {} answers: at most {}", request.answers, kMostAnswers));
-  if (request.answers < 1) throw UsageError(fmt::format("a request for {} answers: at least 1", request.answers));
+    throw UsageError(fmt::format("a request cannot have {} answers: at most {}", request.answers, kMostAnswers));
+  if (request.answers < 1)
+    throw UsageError(fmt::format("a request cannot have {} answers: at least 1", request.answers));
   if (!request.question.empty()) session.check(request.question);
   if (const auto* const text = std::get_if<RequestText>(&request.source)) {
     request.keep.check();
@@ -68,7 +71,7 @@ void check(const Request& request, const Session::Impl& session) {
   const auto* const past = std::get_if<RequestCache>(&request.source);
   const auto vocabulary = session.hparams.n_vocab;
   if (past != nullptr && request.question.empty() && past->logits.size() != as_size(vocabulary))
-    throw UsageError(fmt::format("a request that goes on after a cache has {} logits, not the {} of its last token",
+    throw UsageError(fmt::format("a request that continues a cache has {} logits, expected the {} of its last token",
                                  past->logits.size(), vocabulary));
 }
 

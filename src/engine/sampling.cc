@@ -28,9 +28,9 @@ SamplingOptions usual_sampling() {
 
 SamplingOptions default_sampling(const Model& model) {
   const auto& keys = model.impl().sampling;
-  for (const auto& why : keys.wrong) log().warn("{}: the model is sampled without it", why);
+  for (const auto& why : keys.wrong) log().warn("{}: ignored", why);
   if (!keys.unused.empty())
-    log().info("{} asks for sampling that winnow does not do: {}", model.info().path,
+    log().info("{} recommends sampling that winnow does not support: {}", model.info().path,
                brief(fmt::format("{}", fmt::join(keys.unused, ", "))));
   return keys.choice.over(usual_sampling());
 }

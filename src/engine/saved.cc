@@ -16,16 +16,16 @@ namespace {
 
 void check_prompt(const SavedHead& head, const ByteCursor& from) {
   if (head.spec_full != head.options.spec.print_full()) {
-    throw InputError(fmt::format("{} was saved with {}, which this program reads as {}", from.source(), head.spec_full,
+    throw InputError(fmt::format("{} was saved with {}, which this winnow reads as {}", from.source(), head.spec_full,
                                  head.options.spec.print_full()));
   }
   const auto& prompt = head.terms.prompt;
   if (prompt.tokens < 1 || prompt.tokens > head.seen ||
       prompt.group != head.model.of_layer(head.model.first_global()).group) {
-    from.fail(fmt::format("its prompt has {} tokens, {} have been seen", prompt.tokens, head.seen));
+    from.fail(fmt::format("its prompt has {} tokens, but {} have been seen", prompt.tokens, head.seen));
   }
   if (prompt.question < 0 || prompt.question > prompt.tokens)
-    from.fail(fmt::format("{} of the {} tokens of its prompt are the question", prompt.question, prompt.tokens));
+    from.fail(fmt::format("its question has {} tokens, its prompt {}", prompt.question, prompt.tokens));
 }
 
 /// Checks that the file's numbers are those that this program computes: defaults of a spec may differ between versions,
@@ -49,16 +49,16 @@ void check_layer(const model::LayerSpec& spec, const policy::SequenceLayer& laye
   const auto limit = layer.limit();
   for (int h = 0; h < lanes.shape().kv_heads; ++h) {
     const int most = limit[h];
-    if (most < (method.decoding.evict ? 1 : 0)) from.fail(fmt::format("a lane may have {} entries", most));
+    if (most < (method.decoding.evict ? 1 : 0)) from.fail(fmt::format("a lane's limit is {} entries", most));
     if (spec.window > 0 && (most != spec.window || !policy::holds_window(lanes, h, spec.window, head.seen))) {
-      from.fail(fmt::format("a lane of up to {} entries does not hold the last ones of {} in a window of {}", most,
-                            head.seen, spec.window));
+      from.fail(fmt::format("a lane with a limit of {} entries does not hold the last of {} tokens in a window of {}",
+                            most, head.seen, spec.window));
     }
     if (!method.evicts() && lanes.length(h) != head.seen) {
-      from.fail(fmt::format("a lane has {} entries, {} keeps all {}", lanes.length(h), method.name, head.seen));
+      from.fail(fmt::format("a lane has {} entries, but {} keeps all {}", lanes.length(h), method.name, head.seen));
     }
     if (method.one_set_per_layer && (lanes.length(h) != lanes.length(0) || most != limit[0])) {
-      from.fail(fmt::format("lanes of a layer have {} and {} entries, {} keeps one set", lanes.length(0),
+      from.fail(fmt::format("lanes of a layer have {} and {} entries, but {} keeps one set", lanes.length(0),
                             lanes.length(h), method.name));
     }
   }

@@ -52,7 +52,7 @@ void write_terms(ByteSink& to, const policy::Terms& terms) {
 }
 
 policy::Terms read_terms(ByteCursor& from) {
-  constexpr const char* kWhat = "what was settled for the prompt";
+  constexpr const char* kWhat = "the prompt's budget";
   policy::Terms terms;
   const auto tokens = from.take<std::uint32_t>(kWhat);
   terms.prompt.tokens = static_cast<int>(tokens & ~kWithQuestion);
@@ -96,7 +96,8 @@ void write_transcript(ByteSink& to, const Transcript& transcript) {
 
 /// Checks a number of items of at least four bytes each, so that a list of them can be allocated safely.
 std::size_t checked_count(std::uint32_t count, const char* what, const ByteCursor& from) {
-  if (count > from.left() / 4) from.fail(fmt::format("{} are {}, {} bytes are left", what, count, from.left()));
+  if (count > from.left() / 4)
+    from.fail(fmt::format("{} are {}, but only {} bytes are left", what, count, from.left()));
   return count;
 }
 
@@ -123,7 +124,7 @@ Conversation read_conversation(ByteCursor& from) {
   Conversation out;
   out.format = choice<PromptFormat>(from.take<std::uint32_t>("the prompt's format"), "the prompt's format", from);
   out.control =
-      choice<ControlTokens>(from.take<std::uint32_t>("what control tokens are"), "what control tokens are", from);
+      choice<ControlTokens>(from.take<std::uint32_t>("the use of control tokens"), "the use of control tokens", from);
   const std::string system = from.text("the system message");
   out.text = from.text("the text");
   const auto count = from.take<std::uint32_t>("the messages");
@@ -141,10 +142,10 @@ Transcript read_transcript(ByteCursor& from, int seen, int vocabulary) {
   from.read(std::span<Token>(out.tokens), "the tokens");
   const auto count = out.tokens.size();
   if (count < as_size(seen) || count > as_size(kMostTokens))
-    from.fail(fmt::format("it has {} tokens, {} have been seen", count, seen));
+    from.fail(fmt::format("it has {} tokens, but {} have been seen", count, seen));
   for (const Token token : out.tokens) {
     if (token < 0 || token >= vocabulary)
-      from.fail(fmt::format("a token is {}, the vocabulary has {}", token, vocabulary));
+      from.fail(fmt::format("a token is {}, but the vocabulary has {} tokens", token, vocabulary));
   }
   return out;
 }
@@ -178,7 +179,7 @@ SavedHead SavedHead::read(ByteCursor& from, int sections) {
   for (int layer = 0; layer < head.model.layers; ++layer) {
     const auto heads = as_size(head.model.of_layer(layer).kv_heads);
     if (heads > from.left() / sizeof(std::int32_t))
-      from.fail(fmt::format("its head has no room for the limits of {} KV heads of layer {}", heads, layer));
+      from.fail(fmt::format("its head is too short for the limits of {} KV heads of layer {}", heads, layer));
     from.read(std::span<int>(head.limit.emplace_back(heads)), "a layer's limits");
   }
   head.transcript = read_transcript(from, head.seen, head.model.vocabulary);

@@ -46,8 +46,9 @@ std::unique_ptr<engine::TextTier> open_tier(const SchedulerOptions& options, con
 }  // namespace
 
 void SchedulerOptions::check() const {
-  if (parallel < 1) throw UsageError(fmt::format("cannot answer {} requests at a time: at least 1", parallel));
-  if (max_itl.count() < 0) throw UsageError(fmt::format("tokens cannot be {} ms apart", max_itl.count()));
+  if (parallel < 1) throw UsageError(fmt::format("cannot run {} requests at a time: give at least 1", parallel));
+  if (max_itl.count() < 0)
+    throw UsageError(fmt::format("the time between tokens cannot be {} ms: give 0 or more", max_itl.count()));
 }
 
 struct Scheduler::Impl {
@@ -350,8 +351,8 @@ Scheduler::Id Scheduler::add(Request&& request) {
   auto plan = s.plan(request);
   const auto most = plan.bytes(s.session, request.generate.max_tokens);
   if (most > s.options.memory) {
-    throw MemoryError(fmt::format("the request needs {}, and all requests together may have {}", format_bytes(most),
-                                  format_bytes(s.options.memory)),
+    throw MemoryError(fmt::format("the request needs {}, but all requests together may use at most {}",
+                                  format_bytes(most), format_bytes(s.options.memory)),
                       most);
   }
   s.shares.join(request.key, s.keys());

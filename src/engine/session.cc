@@ -65,8 +65,7 @@ void check_whole(const engine::Sequence& sequence) {
       const int entries = lanes.length(head);
       if (entries == sequence.seen) continue;
       throw UsageError(
-          fmt::format("a cache that was put together from documents cannot be saved: it keeps {} of {} tokens", entries,
-                      sequence.seen));
+          fmt::format("a cache of documents that keeps {} of {} tokens cannot be saved", entries, sequence.seen));
     }
   }
 }
@@ -77,8 +76,8 @@ void check_windows_reach(const engine::Sequence& sequence, int count) {
   for (const auto& kind : sequence.hparams().kinds) {
     if (kind.window == 0 || sequence.seen <= kind.window) continue;
     throw UsageError(
-        fmt::format("cannot compress {} tokens of {}: a window of {} has lost what came before them, which a mark of "
-                    "their begin would have",
+        fmt::format("cannot compress the last {} of {} tokens: a sliding window of {} has lost the entries before "
+                    "them; pass a mark taken where they begin",
                     count, sequence.seen, kind.window));
   }
 }
@@ -86,27 +85,27 @@ void check_windows_reach(const engine::Sequence& sequence, int count) {
 }  // namespace
 
 void SessionOptions::check() const {
-  if (threads < 0) throw UsageError(fmt::format("cannot run on {} threads: at least 1 is needed", threads));
-  if (chunk < 1)
-    throw UsageError(fmt::format("cannot read a prompt in chunks of {} tokens: at least 1 is needed", chunk));
+  if (threads < 0) throw UsageError(fmt::format("cannot run on {} threads: give at least 1", threads));
+  if (chunk < 1) throw UsageError(fmt::format("cannot read a prompt in chunks of {} tokens: give at least 1", chunk));
   if (precision == Precision::bf16 && !multiplies_bf16())
-    throw UsageError(
-        "bf16 is not what this machine computes in: it has neither AMX nor AVX-512-BF16 (use auto or f32)");
+    throw UsageError("precision bf16 is not possible: this machine has neither AMX nor AVX-512-BF16 (use auto or f32)");
   if (pack == Pack::automatic) return;
   const char* const name = pack == Pack::layer ? "layer" : "resident";
   if (precision == Precision::f32)
-    throw UsageError(fmt::format("pack {} does not go with precision f32: packed weights are bf16", name));
+    throw UsageError(fmt::format("pack {} and precision f32 exclude each other: packed weights are bf16", name));
   if (!multiplies_bf16())
-    throw UsageError(fmt::format(
-        "pack {}: packed weights are bf16, for which this machine has neither AMX nor AVX-512-BF16 (use auto)", name));
+    throw UsageError(
+        fmt::format("pack {} is not possible: packed weights are bf16, and this machine has neither AMX nor "
+                    "AVX-512-BF16 (use auto)",
+                    name));
   if (!network::Bf16Kernel::available())
-    throw UsageError(fmt::format("pack {}: this build multiplies without oneDNN (use auto)", name));
+    throw UsageError(fmt::format("pack {} is not possible: this winnow was built without oneDNN (use auto)", name));
 }
 
 void SessionOptions::check(const CacheOptions& cache) const {
   if (!calibration.empty() || !cache.spec.method().calibration.has_value()) return;
   throw UsageError(
-      fmt::format("{} needs a calibration of the model: make one with winnow calibrate, and give it with --calibration",
+      fmt::format("{} needs a calibration of the model: make one with winnow calibrate and give it with --calibration",
                   method_label(cache.spec.print())));
 }
 
@@ -206,8 +205,9 @@ void Session::compress(Cache& cache, std::span<const Token> tokens) { impl_->com
 void Session::compress(Cache& cache, std::span<const Token> tokens, const CacheMark& begin) {
   const auto& sequence = cache.impl();
   if (as_size(begin.tokens_seen) + tokens.size() != as_size(sequence.seen)) {
-    throw UsageError(fmt::format("cannot compress {} tokens of a sequence that has seen {}, from a mark after {} on",
-                                 tokens.size(), sequence.seen, begin.tokens_seen));
+    throw UsageError(
+        fmt::format("cannot compress {} tokens of a sequence that has seen {}, from a mark after {} tokens",
+                    tokens.size(), sequence.seen, begin.tokens_seen));
   }
   impl_->compress(cache.impl(), tokens, begin.windows.get());
 }
@@ -216,8 +216,9 @@ void Session::step(std::span<Cache* const> caches, std::span<const Token> tokens
   auto& s = *impl_;
   s.check(tokens);
   if (caches.size() != tokens.size() || logits.size() != tokens.size() * as_size(s.hparams.n_vocab)) {
-    throw UsageError(fmt::format("a step of {} caches got {} tokens and room for {} logits", caches.size(),
-                                 tokens.size(), logits.size()));
+    throw UsageError(fmt::format(
+        "a step of {} caches has {} tokens and room for {} logits: give one token and one row of logits for each cache",
+        caches.size(), tokens.size(), logits.size()));
   }
   s.check_stop();
   std::vector<engine::StepRow> rows;
@@ -233,7 +234,7 @@ void Session::save(const std::string& path, const Cache& cache, std::span<const 
   const auto& sequence = cache.impl();
   impl_->check(transcript.tokens);
   if (transcript.tokens.size() < as_size(sequence.seen)) {
-    throw UsageError(fmt::format("a transcript of {} tokens is not that of a cache that has seen {}",
+    throw UsageError(fmt::format("a transcript of {} tokens does not belong to a cache that has seen {}",
                                  transcript.tokens.size(), sequence.seen));
   }
   check_whole(sequence);

@@ -26,7 +26,7 @@ std::string cache_folder() {
   try {
     return hf_cache::get_cache_path();
   } catch (const std::exception&) {
-    throw ModelError("there is no folder for models of a hub: set HF_HOME or HOME");
+    throw ModelError("there is no folder for downloaded models: set HF_HOME or HOME");
   }
 }
 

@@ -49,8 +49,9 @@ bool is_sent(std::string_view token) {
 
 /// Hubs answer alike for missing and for private repositories.
 std::string refused_without_token(const std::string& repository) {
-  return fmt::format("{} does not show {}: there is none, or it is private or gated and needs a token in HF_TOKEN",
-                     endpoint(), repository);
+  return fmt::format(
+      "{} does not give access to {}: it does not exist, or it is private or gated and needs a token in HF_TOKEN",
+      endpoint(), repository);
 }
 
 }  // namespace
@@ -73,17 +74,18 @@ std::string refusal(const std::string& repository, long status) {
   switch (status) {
     case kUnauthorized:
       if (!has_token) return refused_without_token(repository);
-      return fmt::format("{} does not take the token in HF_TOKEN for {}: is it a whole token (hf_…), and still valid?",
+      return fmt::format("{} rejects the token in HF_TOKEN for {}: check that it is complete (hf_…) and still valid",
                          endpoint(), repository);
     case kForbidden:
       if (!has_token) return refused_without_token(repository);
-      return fmt::format("{} does not let the owner of the token in HF_TOKEN read {}: ask for access at {}/{}",
+      return fmt::format("{} does not let the owner of the token in HF_TOKEN read {}: request access at {}/{}",
                          endpoint(), repository, endpoint(), repository);
     case kNotFound:
       return fmt::format("there is no repository {} at {}{}", repository, endpoint(),
-                         has_token ? ", or none that the token in HF_TOKEN may see" : "");
+                         has_token ? ", or the token in HF_TOKEN may not see it" : "");
     default:
-      return fmt::format("{} answers for {} with status {}: try again later", endpoint(), repository, status);
+      return fmt::format("{} answered the request for {} with status {}: try again later", endpoint(), repository,
+                         status);
   }
 }
 
@@ -105,7 +107,7 @@ std::string why_not_listed(const std::string& repository) {
   std::error_code error;
   const auto space = std::filesystem::space(folder, error);
   if (!error && space.available < kSmallestFile) return fmt::format("the disk of {} is full", folder);
-  return fmt::format("{} has no list of the files of {} that can be read", endpoint(), repository);
+  return fmt::format("{} sent no readable list of the files of {}", endpoint(), repository);
 }
 
 }  // namespace winnow::hub

@@ -49,8 +49,9 @@ std::size_t free_at(const std::string& path) {
 }
 
 std::string disk_is_full(const std::string& path, std::size_t missing) {
-  return fmt::format("{} are missing of {}, and {} are free: make room, and the same command goes on",
-                     format_bytes(missing), path, format_bytes(free_at(path)));
+  return fmt::format(
+      "{} of {} are still to be downloaded, but only {} are free: make room and run the same command again",
+      format_bytes(missing), path, format_bytes(free_at(path)));
 }
 
 /// Receives llama.cpp's reports on a download.
@@ -92,7 +93,7 @@ std::string why_broken(const hf_cache::hf_file& file, int status, std::size_t to
   const auto missing = total - std::min(total, have);
   if (missing > free_at(file.local_path)) return disk_is_full(file.local_path, missing);
   if (total == 0) return fmt::format("cannot reach {} over the network", endpoint());
-  return fmt::format("the download of {} from {} has broken off at {} of {} bytes: the same command goes on there",
+  return fmt::format("the download of {} from {} stopped at {} of {} bytes: run the same command again to continue",
                      printable(file.path), endpoint(), have, total);
 }
 
@@ -123,17 +124,18 @@ void check(const hf_cache::hf_file& file, const FetchOptions& options, const cha
 void fetch(const hf_cache::hf_file& file, const FetchOptions& options) {
   if (fs::exists(file.final_path)) return;
   if (file.oid.empty())
-    throw ModelError(fmt::format("{} has no checksum for {}: it is not downloaded", endpoint(), printable(file.path)));
+    throw ModelError(
+        fmt::format("{} has no checksum for {}, so it is not downloaded", endpoint(), printable(file.path)));
   const Lock lock(lock_of(file.repo_id, file.oid), [&] {
     options.on_progress({file.path, bytes_of(unfinished(file.local_path)), 0});
   });
   if (fs::exists(file.final_path)) return;  // another process was faster
   if (fs::exists(file.local_path)) {
-    check(file, options, ("remove " + file.local_path + ", which was there before").c_str());
+    check(file, options, ("remove " + file.local_path + ", which was downloaded before").c_str());
   } else {
     download(file, options);
     try {
-      check(file, options, "what was downloaded is removed again");
+      check(file, options, "the downloaded file is removed");
     } catch (const ModelError&) {
       fs::remove(file.local_path);
       throw;
@@ -170,7 +172,7 @@ hf_cache::hf_files cached(const HubName& name) {
 }
 
 hf_cache::hf_files files_of(const HubName& name, bool offline) {
-  std::string why = "without a network nothing is downloaded";
+  std::string why = "nothing is downloaded offline";
   if (!offline) {
     static_cast<void>(endpoint());  // throws unless it is an address
     const auto listed = hf_cache::get_repo_files(name.repository, token());
@@ -181,7 +183,7 @@ hf_cache::hf_files files_of(const HubName& name, bool offline) {
   if (files.empty())
     throw ModelError(fmt::format("{}, and {} has no model {}{}{}", why, folder_of(name.repository), name.repository,
                                  name.quant.empty() ? "" : ":", name.quant));
-  if (!offline) log().warn("{}: {} from the cache is used", why, files.front().final_path);
+  if (!offline) log().warn("{}: using {} from the cache", why, files.front().final_path);
   return files;
 }
 

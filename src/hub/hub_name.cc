@@ -40,7 +40,8 @@ HubName HubName::parse(const std::string& text) {
   HubName out{text.substr(0, colon), colon == std::string::npos ? "" : text.substr(colon + 1)};
   const bool has_quant = colon != std::string::npos;
   if (!is_repository(out.repository) || (has_quant && !is_word(out.quant)))
-    throw UsageError(fmt::format("'{}' is no model of a hub: give USER/REPO or USER/REPO:QUANT", brief(text)));
+    throw UsageError(
+        fmt::format("'{}' is not the name of a model on a hub: give USER/REPO or USER/REPO:QUANT", brief(text)));
   return out;
 }
 

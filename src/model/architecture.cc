@@ -107,10 +107,10 @@ constexpr Architecture kArchitectures[] = {
 
 /// GGUF files that are not language models, by their general.architecture or general.type.
 constexpr std::pair<std::string_view, std::string_view> kOtherFiles[] = {
-    {"clip", "a projector of images or sound (clip, mmproj), which belongs to one"},
-    {"mmproj", "a projector of images or sound (mmproj), which belongs to one"},
-    {"adapter", "an adapter (LoRA), which changes one"},
-    {"imatrix", "a matrix of importances (imatrix), by which one is quantised"},
+    {"clip", "a projector for images or sound (clip, mmproj), which is used with one"},
+    {"mmproj", "a projector for images or sound (mmproj), which is used with one"},
+    {"adapter", "an adapter (LoRA), which modifies one"},
+    {"imatrix", "an importance matrix (imatrix), which is used to quantize one"},
 };
 
 }  // namespace
@@ -118,7 +118,7 @@ constexpr std::pair<std::string_view, std::string_view> kOtherFiles[] = {
 void check_kind(const std::string& architecture, const std::string& type, const std::string& path) {
   for (const auto& [name, what] : kOtherFiles) {
     if (name == architecture || name == type)
-      throw ModelError(fmt::format("{} is no language model but {}", path, what));
+      throw ModelError(fmt::format("{} is not a language model but {}", path, what));
   }
   if (architecture.empty()) throw ModelError(fmt::format("{}: key general.architecture is missing", path));
   architecture_of(architecture, path);
@@ -128,7 +128,7 @@ const Architecture& architecture_of(const std::string& name, const std::string& 
   for (const auto& architecture : kArchitectures) {
     if (architecture.name == name) return architecture;
   }
-  throw ModelError(fmt::format("{}: architecture '{}' is not supported; supported are {}", path, brief(name),
+  throw ModelError(fmt::format("{}: architecture '{}' is not supported; winnow supports {}", path, brief(name),
                                supported_architectures()));
 }
 

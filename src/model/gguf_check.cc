@@ -60,7 +60,7 @@ class GgufCheck {
   void key(std::string_view name, const Value& value) {
     if (name.empty()) fail("a key has no name");
     if (name.find('\0') != std::string_view::npos) fail(fmt::format("key {} has a zero byte in its name", brief(name)));
-    if (!names_.insert(name).second) fail(fmt::format("key {} is there twice", brief(name)));
+    if (!names_.insert(name).second) fail(fmt::format("key {} occurs twice", brief(name)));
     bools(name, value);
     if (name == "general.alignment") alignment(value);
   }
@@ -86,7 +86,7 @@ class GgufCheck {
       fail(fmt::format("a tensor's name '{}' has {} bytes, expected 1 to {} and none of them zero", name,
                        entry.name.size(), kMaxName));
     }
-    if (!tensor_names_.insert(entry.name).second) fail(fmt::format("tensor {} is there twice", name));
+    if (!tensor_names_.insert(entry.name).second) fail(fmt::format("tensor {} occurs twice", name));
     std::uint64_t elements = 1;
     for (const std::int64_t n : entry.shape) {
       if (n < 1 || static_cast<std::uint64_t>(n) > kMostElements / elements)
@@ -106,15 +106,16 @@ class GgufCheck {
                        traits->blck_size, traits->type_name));
     }
     if (entry.offset % alignment_ != 0)
-      fail(fmt::format("tensor {} lies at {}, which is not a multiple of the alignment {}", name, entry.offset,
+      fail(fmt::format("tensor {} begins at {}, which is not a multiple of the alignment {}", name, entry.offset,
                        alignment_));
     if (entry.offset != next_)
-      fail(fmt::format("tensor {} lies at {}, expected {} (right after the one before it)", name, entry.offset, next_));
+      fail(fmt::format("tensor {} begins at {}, expected {} (right after the one before it)", name, entry.offset,
+                       next_));
     const std::uint64_t bytes = elements / static_cast<std::uint64_t>(traits->blck_size) * traits->type_size;
     // The tensors before it end within the file, so nothing here overflows.
     const std::uint64_t end = begin_ + next_ + bytes;
     if (end > file_bytes_)
-      fail(fmt::format("truncated: tensor {} ends at byte {}, the file has {}", name, end, file_bytes_));
+      fail(fmt::format("truncated: tensor {} ends at byte {}, but the file has {} bytes", name, end, file_bytes_));
     next_ = round_up(next_ + bytes, alignment_);
   }
 

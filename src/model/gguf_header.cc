@@ -32,8 +32,8 @@ class Cursor {
   }
   const std::byte* need(std::uint64_t length, std::string_view what) {
     if (length > left()) {
-      throw ModelError(fmt::format("{}: truncated: {} at byte {} needs {} bytes, the file has {}", path_, brief(what),
-                                   at_, length, bytes_.size()));
+      throw ModelError(fmt::format("{}: truncated: {} at byte {} needs {} bytes, but the file has {}", path_,
+                                   brief(what), at_, length, bytes_.size()));
     }
     const std::byte* const here = bytes_.data() + at_;
     at_ += as_size(length);

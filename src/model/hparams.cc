@@ -63,11 +63,11 @@ void check_shared_keys(const Hparams& h, const std::string& path) {
     const auto& owner = h.layer(h.kv_layer(l));
     const auto shape = [](const LayerSpec& s) { return std::tie(s.n_head, s.n_head_kv, s.head_dim, s.window, s.rope); };
     if (shape(reader) == shape(owner)) continue;
-    throw ModelError(fmt::format(
-        "{}: layer {} has {} query heads, {} KV heads of {} dimensions and a window of {}, and reads the keys of layer "
-        "{}, which has {}, {} of {} and {}",
-        path, l, reader.n_head, reader.n_head_kv, reader.head_dim, reader.window, h.kv_layer(l), owner.n_head,
-        owner.n_head_kv, owner.head_dim, owner.window));
+    throw ModelError(
+        fmt::format("{}: layer {} ({} query heads, {} KV heads of {} dimensions, window {}) reads the keys of layer "
+                    "{}, which has other sizes ({}, {} of {}, {})",
+                    path, l, reader.n_head, reader.n_head_kv, reader.head_dim, reader.window, h.kv_layer(l),
+                    owner.n_head, owner.n_head_kv, owner.head_dim, owner.window));
   }
 }
 

@@ -24,7 +24,7 @@ MappedFile::MappedFile(const std::string& path) {
   } closer{fd};
   struct stat info {};
   if (fstat(fd, &info) != 0) throw ModelError(fmt::format("cannot read the model {}: {}", path, std::strerror(errno)));
-  if (S_ISDIR(info.st_mode)) throw ModelError(fmt::format("the model {} is a folder, expected a GGUF file", path));
+  if (S_ISDIR(info.st_mode)) throw ModelError(fmt::format("the model {} is a folder: give a GGUF file", path));
   if (!S_ISREG(info.st_mode)) throw ModelError(fmt::format("the model {} is not a regular file", path));
   if (info.st_size == 0) throw ModelError(fmt::format("the model {} is empty (0 bytes)", path));
   size_ = as_size(info.st_size);

@@ -66,7 +66,8 @@ void check_first(const GgufHeader& header, const std::string& path) {
   const auto count = header.integer(kCount).value_or(1);
   constexpr std::int64_t kMost = std::numeric_limits<std::uint16_t>::max();  // the file's number has as many bits
   if (count < 0 || count > kMost || (count > 1 && (number < 0 || number >= count)))
-    throw ModelError(fmt::format("{}: {} is {} and {} is {}, which no part has", path, kNumber, number, kCount, count));
+    throw ModelError(fmt::format("{}: {} is {} and {} is {}, which is not possible for a part of a model", path,
+                                 kNumber, number, kCount, count));
   if (count > 1 && number != 0) {
     const std::string first = beside(path, number, 0, count);
     throw ModelError(fmt::format("{} is part {} of {} of a model: give the first part{}{}", path, number + 1, count,
@@ -74,8 +75,8 @@ void check_first(const GgufHeader& header, const std::string& path) {
   }
   if (count > 1 && !path.ends_with(ending_of(0, count))) {
     throw ModelError(
-        fmt::format("{} is part 1 of {} of a model: its name must end with {}, so that the others are found", path,
-                    count, ending_of(0, count)));
+        fmt::format("{} is part 1 of {} of a model: its name must end with {}, so that the other parts can be found",
+                    path, count, ending_of(0, count)));
   }
   check_model_keys(header, path);
 }
@@ -99,11 +100,11 @@ void check_together(const std::vector<ModelPart>& parts) {
     for (std::int64_t id = 0; id < gguf_get_n_tensors(part.gguf.get()); ++id) {
       const auto [at, is_new] = owners.emplace(gguf_get_tensor_name(part.gguf.get(), id), &part);
       if (!is_new)
-        throw ModelError(fmt::format("tensor {} is in {} and in {}", at->first, at->second->path, part.path));
+        throw ModelError(fmt::format("tensor {} is both in {} and in {}", at->first, at->second->path, part.path));
     }
   }
   if (std::ssize(owners) != tensors) {
-    throw ModelError(fmt::format("{}: the {} parts of the model have {} tensors, {} is {}", of_first.path(), count,
+    throw ModelError(fmt::format("{}: the {} parts of the model have {} tensors, but {} is {}", of_first.path(), count,
                                  owners.size(), kTensors, tensors));
   }
 }

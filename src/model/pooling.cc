@@ -16,7 +16,7 @@ Pooling read_pooling(const ModelFile& file) {
   const auto key = keys.text("general.architecture").value_or("") + ".pooling_type";
   const int type = keys.integer(key, 0, LLAMA_POOLING_TYPE_RANK).value_or(LLAMA_POOLING_TYPE_NONE);
   if (type == LLAMA_POOLING_TYPE_CLS || type == LLAMA_POOLING_TYPE_RANK)
-    throw ModelError(fmt::format("{}: key {} is {}: only 1 (mean) and 3 (last) are supported", file.path(), key, type));
+    throw ModelError(fmt::format("{}: key {} is {}, expected 1 (mean) or 3 (last)", file.path(), key, type));
   return type == LLAMA_POOLING_TYPE_LAST ? Pooling::last : Pooling::mean;
 }
 

@@ -43,8 +43,7 @@ void check_heads(const LayerSpec& s, int value_dim, const std::string& path) {
                                  path, s.head_dim, value_dim));
   }
   if (s.head_dim < 1 || s.head_dim > kMostHeadDim)
-    throw ModelError(
-        fmt::format("{}: the head dimension is {}, supported are 1 to {}", path, s.head_dim, kMostHeadDim));
+    throw ModelError(fmt::format("{}: the head dimension is {}, expected 1 to {}", path, s.head_dim, kMostHeadDim));
 }
 
 /// Values of a key for each layer. Layers with windows use NAME_swa if they have heads of their own; 0: no key.
@@ -122,7 +121,7 @@ void read_windows(const GgufKeys& keys, const Network& network, std::vector<Laye
                                        : keys.integer(key, least, kMostWindow).value_or(windows.otherwise);
   if (windows.listed && !keys.is_array(key + "_pattern"))
     throw ModelError(
-        fmt::format("{}: key {}_pattern is missing: an array of which layers have windows", keys.path(), key));
+        fmt::format("{}: key {}_pattern is missing, which says which layers have a sliding window", keys.path(), key));
   const auto have_one = windowed_layers(keys, network);
   if (windows.only_layers != 0 && windows.only_layers != network.n_layer) return;
   for (std::size_t i = 0; i < specs.size(); ++i) specs[i].window = have_one[i] ? window : 0;
@@ -136,7 +135,8 @@ void set_rope(LayerSpec& s, int rotated_dims, const RopeScaling& scaling, const 
   }
   s.rope = scaled_rope(network.architecture.pairing, s.rope_base, rotated_dims, scaling);
   if (!std::all_of(s.rope.frequency.begin(), s.rope.frequency.end(), [](float f) { return std::isfinite(f); }))
-    throw ModelError(fmt::format("{}: RoPE has no frequencies with the base {:g}", keys.path(), s.rope_base));
+    throw ModelError(
+        fmt::format("{}: the RoPE base {:g} gives frequencies that are not finite", keys.path(), s.rope_base));
 }
 
 bool has_windows(const std::vector<LayerSpec>& specs) {
@@ -153,7 +153,7 @@ float widened_base(const GgufKeys& keys, const Network& network, double base, in
   if (alpha == 0) return static_cast<float>(base);
   const double widened = base * std::pow(alpha, head_dim / (head_dim - 2.0));
   if (!(widened >= kLeastBase && widened <= kMostBase)) {
-    throw ModelError(fmt::format("{}: key {} is {:g}, with which heads of {} dimensions have the base {:g}",
+    throw ModelError(fmt::format("{}: key {} is {:g}, which gives heads of {} dimensions a RoPE base of {:g}",
                                  keys.path(), key, alpha, head_dim, widened));
   }
   return static_cast<float>(widened);
@@ -237,8 +237,9 @@ struct SharedWidths {
   /// 0: no shared expert. By default, a gated one is as wide as the feed-forward block.
   int of_layer(std::size_t i, const LayerSpec& s, const Architecture& a, const std::string& path) const {
     if (count > kMostFeedForward / s.n_ff_expert) {
-      throw ModelError(fmt::format("{}: the shared expert is as wide as {} of the width {}, supported are {} in all",
-                                   path, count, s.n_ff_expert, kMostFeedForward));
+      throw ModelError(
+          fmt::format("{}: {} shared experts of width {} are together wider than the largest supported width, {}", path,
+                      count, s.n_ff_expert, kMostFeedForward));
     }
     if (a.experts.shared == Experts::Shared::counted) return count * s.n_ff_expert;
     if (a.experts.shared == Experts::Shared::feed_forward) return s.n_ff;
@@ -270,8 +271,8 @@ void read_experts(const GgufKeys& keys, const Network& network, std::vector<Laye
     s.n_ff_expert = of(widths, i, 0);
     if (s.n_ff_expert == 0) s.n_ff_expert = own_width ? s.n_ff / s.n_expert_used : s.n_ff;
     if (s.n_ff_expert == 0) {
-      throw ModelError(fmt::format("{}: {} experts share a feed-forward part of the width {}", keys.path(),
-                                   s.n_expert_used, s.n_ff));
+      throw ModelError(
+          fmt::format("{}: {} experts cannot share a feed-forward width of {}", keys.path(), s.n_expert_used, s.n_ff));
     }
     s.n_ff_shared = shared.of_layer(i, s, a, keys.path());
   }

@@ -40,8 +40,8 @@ std::int64_t pairs_of(const Hparams& h, const std::string& path) {
   for (const auto& kind : h.kinds) {
     const auto own = takes_factors(h, kind) ? static_cast<std::int64_t>(kind.rope.frequency.size()) : 0;
     if (own != 0 && pairs != 0 && own != pairs)
-      throw ModelError(
-          fmt::format("{}: one tensor of RoPE factors is for layers that turn {} pairs and {}", path, own, pairs));
+      throw ModelError(fmt::format(
+          "{}: one tensor of RoPE factors cannot serve layers that rotate {} pairs and {} pairs", path, own, pairs));
     pairs = std::max(pairs, own);
   }
   return pairs;
@@ -51,7 +51,7 @@ void divide_all(Hparams& h, const ggml_tensor& tensor, const std::string& path) 
   const auto* const factors = static_cast<const float*>(tensor.data);
   for (std::int64_t i = 0; i < tensor.ne[0]; ++i) {
     if (!(factors[i] > 0) || !std::isfinite(1 / factors[i]))
-      throw ModelError(fmt::format("{}: tensor {} holds {}, which no frequency can be divided by", path,
+      throw ModelError(fmt::format("{}: tensor {} has the RoPE factor {}, expected a finite number above 0", path,
                                    ggml_get_name(&tensor), factors[i]));
   }
   for (auto& kind : h.kinds) {
@@ -66,7 +66,8 @@ void apply_rope_factors(TensorLoader& loader, Hparams& hparams, const std::strin
   const Allowed allowed = hparams.architecture->rope_factors;
   const bool two = loader.has(kOfLong) && allowed >= Allowed::long_and_short;
   if (!two && hparams.rope_scaling.factors != Factors::by_context)
-    throw UsageError(fmt::format("{} has no RoPE factors for long and short texts to choose from", path));
+    throw UsageError(
+        fmt::format("{} has no RoPE factors for long and short texts: --rope-scaling longrope needs them", path));
   const bool required = allowed == Allowed::of_globals && hparams.n_global > 0;
   const bool one = required || (loader.has(kOfAll) && (allowed == Allowed::one || allowed == Allowed::any));
   if (!two && !one) return;
@@ -82,7 +83,7 @@ RopeDivisors::RopeDivisors(const Hparams& hparams) {
   std::size_t bytes = 0;
   for (const auto& kind : hparams.kinds)
     bytes += ggml_tensor_overhead() + GGML_MEM_ALIGN + kind.rope.frequency.size() * sizeof(float);
-  check_memory(bytes, "what RoPE's frequencies are divided by");  // ggml_init() does not report a failed allocation
+  check_memory(bytes, "the divisors of RoPE's frequencies");  // ggml_init() does not report a failed allocation
   context_.reset(ggml_init({bytes, nullptr, false}));
   for (const auto& kind : hparams.kinds) {
     tensors_.push_back(nullptr);

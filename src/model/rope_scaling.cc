@@ -80,7 +80,7 @@ RopeScaling::Kind kind_of(const GgufKeys& keys, const std::string& arch) {
   if (type == "yarn") return RopeScaling::Kind::yarn;
   if (type == "none" || type == "longrope") return RopeScaling::Kind::none;  // longrope consists of tensors of factors
   throw ModelError(fmt::format(
-      "{}: {}.rope.scaling.type is '{}', supported are none, linear, yarn and longrope (--rope-scaling overrides it)",
+      "{}: {}.rope.scaling.type is '{}', expected none, linear, yarn or longrope (--rope-scaling overrides it)",
       keys.path(), arch, brief(type)));
 }
 

@@ -184,7 +184,7 @@ TensorLoader::Info TensorLoader::find(const std::string& name, const Shape& expe
                                  print_shape(info.shape), print_shape(expected)));
   }
   if (expected.size() > 1 && !multiplies_by(info.type)) {
-    throw ModelError(fmt::format("{}: tensor {} is of type {}, which ggml cannot multiply by", part->path, name,
+    throw ModelError(fmt::format("{}: tensor {} is of type {}, for which ggml has no matrix product", part->path, name,
                                  ggml_type_name(info.type)));
   }
   return info;

@@ -141,7 +141,8 @@ std::vector<Token> Vocab::tokenize(std::string_view text, ControlTokens control)
   constexpr std::size_t kMost = std::numeric_limits<int>::max() - 8;
   constexpr std::size_t kShort = 4096;  // short enough for libllama to split by itself
   if (text.size() > kMost)
-    throw InputError(fmt::format("a text of {} bytes is too long: at most {} are tokenized", text.size(), kMost));
+    throw InputError(
+        fmt::format("a text of {} bytes is too long: at most {} bytes can be tokenized", text.size(), kMost));
   std::vector<Token> out;
   if (text.size() <= kShort) {
     add_tokens(vocab_, text, control, out);

@@ -53,8 +53,7 @@ void check_merges(const Value& merges, const std::string& path) {
     const auto space = merges.texts[i].find(' ', 1);
     if (merges.texts[i].size() > 2 * kLongestToken || space == std::string_view::npos ||
         space + 1 >= merges.texts[i].size()) {
-      throw ModelError(
-          fmt::format("{}: merge {} of the vocabulary is not two parts with a space between them", path, i));
+      throw ModelError(fmt::format("{}: merge {} of the vocabulary is not two parts separated by a space", path, i));
     }
   }
 }
@@ -71,7 +70,7 @@ void check_tokens(const std::vector<std::string_view>& tokens, const std::string
                       tokens[i].size(), kLongestToken));
     }
     if (!seen.insert(tokens[i]).second)
-      throw ModelError(fmt::format("{}: token {} of the vocabulary is there twice", path, i));
+      throw ModelError(fmt::format("{}: token {} of the vocabulary occurs twice", path, i));
   }
 }
 
@@ -102,8 +101,8 @@ void VocabularyKeys::add(const std::string& key, const Value& value, const std::
       expected != kExpected.end() &&
       (value.type != expected->type || (expected->type == GGUF_TYPE_ARRAY && value.element != expected->element));
   if (wrong || (is_token_id(key) && value.type != GGUF_TYPE_UINT32)) {
-    throw ModelError(fmt::format("{}: key {} has the type {}, which the vocabulary cannot be read with", path,
-                                 brief(key), value.type));
+    throw ModelError(
+        fmt::format("{}: key {} has the type {}, which is not possible in a vocabulary", path, brief(key), value.type));
   }
   values_.emplace(key, &value);
 }
@@ -118,8 +117,8 @@ void VocabularyKeys::check(const std::string& path) const {
   if (model == nullptr) throw ModelError(fmt::format("{}: there is no vocabulary (tokenizer.ggml.model)", path));
   const std::string_view kind = model->texts.front();
   if (kind != "llama" && kind != "gpt2" && kind != "gemma4") {
-    throw ModelError(
-        fmt::format("{}: the tokenizer '{}' is not supported (llama, gpt2 and gemma4 are)", path, brief(kind)));
+    throw ModelError(fmt::format("{}: the tokenizer '{}' is not supported; winnow supports llama, gpt2 and gemma4",
+                                 path, brief(kind)));
   }
   const Value* const tokens = find("tokenizer.ggml.tokens");
   if (tokens == nullptr) throw ModelError(fmt::format("{}: there is no vocabulary (tokenizer.ggml.tokens)", path));
@@ -130,7 +129,8 @@ void VocabularyKeys::check(const std::string& path) const {
     throw ModelError(fmt::format("{}: the vocabulary has no merges (tokenizer.ggml.merges)", path));
   // With this tokenizer every text begins with BOS, regardless of add_bos_token, and there is no default id.
   if (kind == "gemma4" && find("tokenizer.ggml.bos_token_id") == nullptr)
-    throw ModelError(fmt::format("{}: key tokenizer.ggml.bos_token_id is missing, which a text begins with", path));
+    throw ModelError(
+        fmt::format("{}: key tokenizer.ggml.bos_token_id is missing, but texts begin with this token", path));
   if (merges != nullptr) check_merges(*merges, path);
   for (const char* key : {"tokenizer.ggml.scores", "tokenizer.ggml.token_type"}) {
     const Value* const list = find(key);

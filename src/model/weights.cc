@@ -51,7 +51,8 @@ void read_sinks(TensorLoader& loader, Hparams& hparams, const std::string& path)
     const auto* const logits = static_cast<const float*>(loader.mapped_f32(name, {heads})->data);
     for (int head = 0; head < heads; ++head) {
       if (!std::isfinite(logits[head]))
-        throw ModelError(fmt::format("{}: tensor {} holds {} for head {}", path, name, logits[head], head));
+        throw ModelError(fmt::format("{}: tensor {} has the value {} for head {}, expected a finite number", path, name,
+                                     logits[head], head));
     }
     hparams.sink_logits.emplace_back(logits, logits + heads);
   }
@@ -71,10 +72,9 @@ ggml_tensor* load_layer_embedding(TensorLoader& loader, const Hparams& h, const 
   ggml_tensor* const table =
       loader.mapped("per_layer_token_embd.weight", {std::int64_t{h.n_layer} * h.n_embd_layer, h.n_vocab});
   if (const auto block = ggml_blck_size(table->type); h.n_embd_layer % block != 0) {
-    throw ModelError(
-        fmt::format("{}: tensor per_layer_token_embd.weight is of type {}, in blocks of {} values: layers' "
-                    "embeddings of {} are no blocks",
-                    path, ggml_type_name(table->type), block, h.n_embd_layer));
+    throw ModelError(fmt::format(
+        "{}: tensor per_layer_token_embd.weight is of type {} with blocks of {} values, but a layer's embedding has {}",
+        path, ggml_type_name(table->type), block, h.n_embd_layer));
   }
   return table;
 }

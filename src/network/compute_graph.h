@@ -70,7 +70,7 @@ class ComputeGraph {
     const bool done = ggml_gallocr_alloc_graph(allocator_.get(),
                                                graph_);  // allocates more if this layer differs from the reserved one
     count();
-    if (!done) throw MemoryError(fmt::format("cannot allocate the work space of {} rows", rows), 0);
+    if (!done) throw MemoryError(fmt::format("cannot allocate the work space for {} rows", rows), 0);
     rows_ = rows;
   }
 

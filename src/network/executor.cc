@@ -79,7 +79,7 @@ struct Executor::Impl {
     finite.begin();
     const auto status = ggml_graph_compute(graph.graph(), &run);
     if (status == GGML_STATUS_ABORTED) throw Interrupted("interrupted");
-    if (status != GGML_STATUS_SUCCESS) throw MemoryError("cannot allocate what a matrix product needs", 0);
+    if (status != GGML_STATUS_SUCCESS) throw MemoryError("cannot allocate the buffers of a matrix product", 0);
     kernels.rethrow();
     if (finite.first() != FiniteCheck::kNone) throw not_finite(weights, finite.first());
   }
@@ -286,7 +286,7 @@ void Executor::run_layer(const Pass& pass, int layer, float* hidden, std::span<c
   s.set_positions(positions);
   const int rows = static_cast<int>(positions.size());
   if (s.weights.hparams().n_embd_layer > 0 && tokens.size() != positions.size())
-    throw std::logic_error("the layer embeds tokens, which it was not given");
+    throw std::logic_error("the layer has token embeddings, but no tokens were given");
   s.make_room(s.of_rows, rows, 1);
   s.fill(s.of_rows, tokens, layer, layer + 1);
   s.build_layer({.packed = s.packs.of_layer(pass, layer), .later = later}, layer, hidden, rows);

@@ -34,7 +34,7 @@ std::size_t ExpertRows::bytes(const model::Hparams& hparams, std::size_t rows) {
 ExpertRows::ExpertRows(MemoryAccount& account, const model::Hparams& hparams, int rows)
     : rows_(rows),
       n_embd_(hparams.n_embd),
-      inputs_(account, as_size(rows) * as_size(n_embd_) * sizeof(std::uint16_t), "what experts read of a prompt"),
+      inputs_(account, as_size(rows) * as_size(n_embd_) * sizeof(std::uint16_t), "the experts' input for a prompt"),
       chosen_(account, as_size(rows) * as_size(most_used(hparams)) * sizeof(std::int32_t), "a prompt's experts"),
       shares_(account, as_size(rows) * as_size(most_used(hparams)) * sizeof(float), "weights of a prompt's experts"),
       places_(account, as_size(rows) * as_size(most_used(hparams)) * sizeof(std::int32_t), "the rows of experts") {}

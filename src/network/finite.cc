@@ -70,15 +70,14 @@ ModelError not_finite(const model::Weights& weights, int layer) {
   for (const auto* const tensor : tensors_before(weights, layer)) {
     const std::int64_t row = bad_row(weights, *tensor);
     if (row >= 0) {
-      return ModelError(fmt::format("{}: tensor {} holds a value in row {} that is not a finite number", weights.path(),
+      return ModelError(fmt::format("{}: tensor {} has a value in row {} that is not a finite number", weights.path(),
                                     ggml_get_name(tensor), row));
     }
   }
   const bool is_end = layer == weights.hparams().n_layer;
-  return ModelError(fmt::format("{}: {} not finite, though the weights before it are: the values have grown too large",
-                                weights.path(),
-                                is_end ? std::string("the logits, after the last layer, are")
-                                       : fmt::format("what reaches the attention of layer {} is", layer)));
+  return ModelError(fmt::format(
+      "{}: {} not finite although all weights up to there are: the values became too large", weights.path(),
+      is_end ? std::string("the logits are") : fmt::format("the queries, keys or values of layer {} are", layer)));
 }
 
 }  // namespace winnow::network

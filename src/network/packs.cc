@@ -193,7 +193,8 @@ std::shared_ptr<PackedRoom> Packs::allocate(std::size_t spare, std::size_t bytes
   } catch (const MemoryError&) {
     out->set.reset();
   }
-  if (!out->set) log().info("no room for {} of packed weights: prompts are read more slowly", format_bytes(bytes));
+  if (!out->set)
+    log().info("not enough memory for {} of packed weights: reading prompts will be slower", format_bytes(bytes));
   return out;
 }
 

@@ -60,7 +60,7 @@ class Trial {
         weight_(weight),
         outputs_(std::min<std::int64_t>(kOutputsLookedAt, weight.ne[1])),
         rows_(as_size(kMostRows * weight.ne[0])),
-        x_(account, rows_.size() * sizeof(float), "rows that are tried") {
+        x_(account, rows_.size() * sizeof(float), "rows of a speed test") {
     fill(rows_, weight.ne[0]);
   }
 

@@ -39,7 +39,7 @@ class Idle {
 
 void check_team(int threads) {
   if (threads > GGML_MAX_N_THREADS)
-    throw UsageError(fmt::format("cannot run on {} threads: ggml has at most {}", threads, GGML_MAX_N_THREADS));
+    throw UsageError(fmt::format("cannot run on {} threads: ggml supports at most {}", threads, GGML_MAX_N_THREADS));
   constexpr std::size_t kShared = std::size_t{1} << 20U;  // more than the threads' shared memory
   check_memory(kShared, fmt::format("a team of {} threads", threads));
   Idle idle(threads);
@@ -47,7 +47,8 @@ void check_team(int threads) {
     try {
       idle.add();
     } catch (const std::system_error& error) {
-      throw MemoryError(fmt::format("cannot start {} threads: {} after {}", threads, error.code().message(), i), 0);
+      throw MemoryError(fmt::format("cannot start {} threads: {} after {} of them", threads, error.code().message(), i),
+                        0);
     }
   }
 }

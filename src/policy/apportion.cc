@@ -18,7 +18,7 @@ constexpr double kMostShare = 1 << 30;
 
 std::int64_t fixed(double share) {
   if (!(share >= 0 && share <= kMostShare))
-    throw std::invalid_argument("apportion: a share is negative, too large or not a number");
+    throw std::invalid_argument("apportion: a share is negative, too large or NaN");
   return std::llround(std::ldexp(share, kFractionBits));
 }
 

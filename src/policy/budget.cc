@@ -54,7 +54,7 @@ Budget Budget::parse(std::string_view text) {
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
   const auto rest = digits.substr(static_cast<std::size_t>(end - digits.data()));
   if (error == std::errc() && budget.unit_ == Unit::entries && is_word(rest))
-    refuse(text, fmt::format("has the unit '{}', and not %, KiB, MiB or GiB", brief(rest)));
+    refuse(text, fmt::format("has the unit '{}', expected %, KiB, MiB or GiB", brief(rest)));
   if (error != std::errc() || !rest.empty() || !std::isfinite(value)) refuse(text, "is not a number");
   if (value <= 0) refuse(text, "is not above 0");
   if (budget.unit_ == Unit::percent && value > 100) refuse(text, "is over 100 %");

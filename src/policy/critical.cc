@@ -40,8 +40,9 @@ std::vector<std::int32_t> chosen(std::span<const float> scores, std::span<const 
 }  // namespace
 
 std::vector<Option> critical_options() {
-  return {{"share", Option::Number{0.5, 0, 1}, "share of the budget that goes by the scores alone"},
-          {"epsilon", Option::Number{1e-4, 0, 1}, "what is added to a score before lengths multiply it"}};
+  return {
+      {"share", Option::Number{0.5, 0, 1}, "share of the budget that is selected by scores alone"},
+      {"epsilon", Option::Number{1e-4, 0, 1}, "constant that is added to a score before it is multiplied by a length"}};
 }
 
 void choose_critical(Method& method, const Options& options) {
@@ -53,8 +54,7 @@ void choose_critical(Method& method, const Options& options) {
   };
   selection.two_rounds = true;
   selection.select = {
-      fmt::format("{} of the budget by the score, the rest by the score times the value's part of the output",
-                  rounds.share),
+      fmt::format("{} of the budget by score, the rest by score times the value's part of the output", rounds.share),
       [rounds, outputs](const LayerView& view, const Scores& scores, std::span<const int> counts,
                         const AlwaysKept& always_kept) {
         const Scores lengths = reduce_group(view[outputs].absolute, view.shape, Reduce::mean);

@@ -65,9 +65,9 @@ AlwaysKept with_recent(AlwaysKept kept, int recent, const LayerPrompt& prompt, i
 }  // namespace
 
 std::vector<Option> decoding_options() {
-  return {{"decay", Option::Number{0.95, 0, 1}, "share of a score that is left after each step"},
+  return {{"decay", Option::Number{0.95, 0, 1}, "factor by which scores are multiplied at each step"},
           {"recent", Option::Integer{8, 0, 65536},
-           "least number of last tokens that are always kept, but at most half of the budget after the sinks"}};
+           "last tokens that are always kept at least, but at most half of the budget after the sinks"}};
 }
 
 void evict_while_decoding(Method& method, const Options& options) {
@@ -81,10 +81,10 @@ void evict_while_decoding(Method& method, const Options& options) {
       }};
   method.schedule = Schedule::step;
   method.lanes.columns = {"fading attention"};
-  method.lanes.state = {"scores, brought to 0 to 1",
+  method.lanes.state = {"the selection's scores, shifted and scaled to at most 1",
                         [](const LayerView&, const Scores& scores, const AlwaysKept&) { return first_scores(scores); }};
   method.lanes.state_by_scores = true;
-  method.decoding.step = {"the entry that has received the least lately",
+  method.decoding.step = {"the entry with the least recent attention",
                           [decay](const StepView& view) { fade_and_evict(view, decay); }};
 }
 

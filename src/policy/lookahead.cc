@@ -34,7 +34,7 @@ ObserverPart<attention::ColumnStatistics> last_rows(int window, Reduction reduct
 }
 
 ObserverPart<attention::ColumnStatistics> draft_of(const Method& drafter, int tokens, Reduction reduction) {
-  return observe_replay(fmt::format("up to {} tokens that {} drafts", tokens, drafter.name),
+  return observe_replay(fmt::format("a draft of up to {} tokens by {}", tokens, drafter.name),
                         [tokens, reduction](const LayerPrompt&, int) {
                           return Replay{{{.drafted = tokens}}, reduction};
                         });
@@ -63,7 +63,7 @@ Method drafted_by(const Method& drafter, const Options& options) {
   method.selection.always_kept = {fmt::format("the last {} tokens", window), [window](const LayerPrompt& prompt, int) {
                                     return AlwaysKept{0, std::min(window, prompt.tokens)};
                                   }};
-  method.selection.least = {"the window, and what its drafter needs",
+  method.selection.least = {"the window, and the least that the drafter keeps",
                             [window, least = drafter.selection.least](const LayerPrompt& prompt) {
                               const int own = std::min(window, prompt.tokens);
                               return least ? std::max(own, least.call(prompt)) : own;
@@ -79,7 +79,7 @@ Method drafted_by(const Method& drafter, const Options& options) {
 /// LAQ (Wang et al., 2025, "Lookahead Q-Cache: Achieving More Consistent KV Cache Eviction via Pseudo Query"). X's
 /// cache generates the first tokens of an answer. The attention of these and of the prompt's last queries decides which
 /// entries are kept, and the answer starts again.
-///   draft   tokens that X's cache generates
+///   draft   tokens of the draft, generated with X's cache
 ///   window  last queries that are observed, too, and last entries that are always kept
 ///   kernel  length of the pooling along positions
 ///   pool    max or mean
@@ -87,19 +87,19 @@ Method drafted_by(const Method& drafter, const Options& options) {
 Wrapper lookahead() {
   return {
       .name = "lookahead",
-      .summary = "what the prompt's last queries and those of a draft from X's cache attend to",
+      .summary = "keeps the entries that the prompt's last queries and a draft from X's cache attend to most",
       .paper = "Wang et al. 2025, Lookahead Q-Cache: Achieving More Consistent KV Cache Eviction via Pseudo Query",
-      .options = {{"draft", Option::Integer{8, 1, 1024}, "tokens that X's cache generates"},
+      .options = {{"draft", Option::Integer{8, 1, 1024}, "tokens of the draft, generated with X's cache"},
                   {"window", Option::Integer{8, 1, 65536},
-                   "last queries that are observed, too, and entries that are always kept"},
-                  {"kernel", Option::Integer{7, 1, 1025}, "length of the pooling along positions, odd"},
-                  {"pool", Option::Choice{"max", {"max", "mean"}}, "how scores are pooled"},
+                   "last queries that are observed, too, and last entries that are always kept"},
+                  {"kernel", Option::Integer{7, 1, 1025}, "odd length of the pooling along positions"},
+                  {"pool", Option::Choice{"max", {"max", "mean"}}, "pooling of scores"},
                   {"rows", Option::Choice{"sum", {"sum", "max"}},
-                   "what is done over the queries, and over the query heads of one KV head"}},
+                   "reduction over the queries, and over the query heads of a KV head"}},
       .apply = [](const Method& inner, const Options& options) {
         if (inner.draft) {
           throw UsageError(fmt::format(
-              "lookahead({0}) is not possible: {0} has a draft already, which needs a pass of its own", inner.name));
+              "lookahead({0}) is not possible: {0} already has a draft, which needs a pass of its own", inner.name));
         }
         if (inner.selection.heads_of_all_layers) {
           throw UsageError(fmt::format(

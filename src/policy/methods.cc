@@ -56,11 +56,11 @@ std::vector<PartInfo> parts_of(const policy::Method& method) {
       {"budget over layers", text(method.selection.over_layers, "uniform")},
       {"budget over heads", text(method.selection.over_heads, "uniform")},
       {"always kept", text(method.selection.always_kept, "none")},
-      {"select", text(method.selection.select, "the best of each head")},
+      {"select", text(method.selection.select, "the entries with the highest scores in each head")},
       {"merge", text(method.lanes.merge, "nothing")},
       {"schedule", schedule_text(method)},
       {"evict", method.decoding.step ? method.decoding.step.text : text(method.decoding.evict, "none")},
-      {"attend", text(method.decoding.attend, "to all that is kept")},
+      {"attend", text(method.decoding.attend, "to all kept entries")},
       {"positions",
        method.positions == policy::Positions::cache ? "the rank in the cache" : "the position in the text"}};
   out.insert(out.end(), always.begin(), always.end());

@@ -31,7 +31,7 @@ bool read(std::string_view text, T& value) {
 template <class T>
 T read_checked(const std::string& text) {
   T value = 0;
-  if (!read(text, value)) throw std::logic_error("the option's value '" + text + "' is no number");
+  if (!read(text, value)) throw std::logic_error("the option's value '" + text + "' is not a number");
   return value;
 }
 
@@ -51,7 +51,7 @@ std::string Option::range_text() const {
 
 std::string Option::check(std::string_view owner, std::string_view text) const {
   const auto refuse = [&] {
-    return UsageError(fmt::format("{}: {}={} is not possible: it takes {}", owner, name, brief(text), range_text()));
+    return UsageError(fmt::format("{}: {}={} is not possible: give {}", owner, name, brief(text), range_text()));
   };
   const auto whole = [&](int least, int most) {
     int value = 0;

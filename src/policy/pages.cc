@@ -83,7 +83,7 @@ cache::AttendPlan best_pages(const AttendView& view, int head, int page, const P
 
 Option page_option(int entries) { return {"page", Option::Integer{entries, 4, 4096}, "entries of a page"}; }
 
-Option dense_option() { return {"dense", Option::Integer{2, 0, 1024}, "first layers that read everything"}; }
+Option dense_option() { return {"dense", Option::Integer{2, 0, 1024}, "first layers that read all kept entries"}; }
 
 void read_pages(Method& method, const Options& options, const PageCount& count) {
   const int page = options.integer("page");
@@ -91,12 +91,12 @@ void read_pages(Method& method, const Options& options, const PageCount& count) 
   method.retrieves = true;
   method.lanes.summary_rows = 2;
   method.lanes.summary_block = page;
-  method.lanes.summarize = {"largest and least keys of each page",
+  method.lanes.summarize = {"largest and smallest value of each page's keys in each channel",
                             [page](cache::LayerLanes& lanes, const Terms&) { summarize(lanes, page); }};
   method.decoding.step_sees_attention = false;
-  method.decoding.step = {"nothing; the last page's summary takes in the token",
+  method.decoding.step = {"nothing; the last page's summary includes the new token",
                           [page](const StepView& view) { summarize_token(view, page); }};
-  method.decoding.attend = {"to the pages with the largest bound on their products, by the KV head",
+  method.decoding.attend = {"to the pages with the largest bounds on their products, chosen for each KV head",
                             [page, dense, count](const AttendView& view, std::span<cache::AttendPlan> plans) {
                               if (view.layer < dense) return;
                               for (int head = view.first_head; head < view.end_head; ++head)

@@ -36,8 +36,9 @@ std::vector<std::int32_t> first_entries(const std::vector<Piece>& pieces, int co
 }
 
 SelectPart by_layer(const DividePart& divide) {
-  return {divide.text + ", by the layer", [divide](const LayerView& view, const Scores& scores,
-                                                   std::span<const int> counts, const AlwaysKept& always_kept) {
+  return {divide.text + ", the same in all heads of a layer",
+          [divide](const LayerView& view, const Scores& scores, std::span<const int> counts,
+                   const AlwaysKept& always_kept) {
             const auto pieces = divide.call(view, sum_over_heads(scores, 0, scores.heads()), always_kept);
             std::vector<std::vector<std::int32_t>> out;
             for (const int count : counts) out.push_back(first_entries(pieces, count));
@@ -46,8 +47,8 @@ SelectPart by_layer(const DividePart& divide) {
 }
 
 SelectPart by_head(const DividePart& divide) {
-  return {divide.text + ", by the head", [divide](const LayerView& view, const Scores& scores,
-                                                  std::span<const int> counts, const AlwaysKept& always_kept) {
+  return {divide.text + ", for each head", [divide](const LayerView& view, const Scores& scores,
+                                                    std::span<const int> counts, const AlwaysKept& always_kept) {
             std::vector<std::vector<std::int32_t>> out;
             for (int head = 0; head < scores.heads(); ++head)
               out.push_back(first_entries(pieces_of_head(divide, view, scores, head, always_kept), counts[head]));
@@ -56,7 +57,7 @@ SelectPart by_head(const DividePart& divide) {
 }
 
 HeadBudgetPart measured_on_pieces(HeadBudgetPart spread, const DividePart& divide) {
-  return {spread.text + ", measured on what is kept together",
+  return {spread.text + ", counted over these pieces",
           [divide, inner = std::move(spread.call)](const LayerView& view, int mean, const Scores& scores,
                                                    const AlwaysKept& always_kept) {
             return inner(view, mean, of_pieces(divide, view, scores, always_kept), always_kept);

@@ -24,7 +24,7 @@ void check_spread(const std::string& method, std::span<const int> numbers, int c
   const bool fits = static_cast<int>(numbers.size()) == count && sum == static_cast<std::int64_t>(count) * mean &&
                     std::all_of(numbers.begin(), numbers.end(), [](int x) { return x >= 0; });
   if (!fits) {
-    throw std::logic_error(fmt::format("{}: a budget of {} over {} was spread as {} numbers that sum to {}", method,
+    throw std::logic_error(fmt::format("{}: a budget of {} for {} was divided into {} parts that sum to {}", method,
                                        mean, count, numbers.size(), sum));
   }
 }
@@ -33,7 +33,7 @@ void check_budget(const Method& method, int budget, const LayerPrompt& prompt) {
   const int least = least_budget(method, prompt);
   if (budget < least) {
     throw BudgetError(
-        fmt::format("{} cannot work with a budget of {} entries per KV head: at least {} are needed for {} tokens",
+        fmt::format("{} cannot work with a budget of {} entries per KV head: it needs at least {} for {} tokens",
                     method.name, budget, least, prompt.tokens));
   }
 }

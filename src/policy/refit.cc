@@ -242,9 +242,9 @@ std::size_t fit_bytes(const Fit& fit, const LayerPrompt& prompt, double reads) {
 }  // namespace
 
 std::vector<Option> refit_options() {
-  return {{"rows", Option::Integer{64, 1, 512}, "last queries of the prompt to whose outputs values are fitted"},
-          {"recent", Option::Integer{32, 0, 512}, "tokens up to its own that each of them sees, kept or not"},
-          {"lambda", Option::Number{1e-3, 1e-6, 1}, "how much values stay what they are"}};
+  return {{"rows", Option::Integer{64, 1, 512}, "last queries of the prompt, to whose outputs values are fitted"},
+          {"recent", Option::Integer{32, 0, 512}, "last tokens that each of these queries sees, kept or not"},
+          {"lambda", Option::Number{1e-3, 1e-6, 1}, "strength of the pull towards the original values"}};
 }
 
 void refit_values(Method& method, const Options& options) {
@@ -257,7 +257,7 @@ void refit_values(Method& method, const Options& options) {
                                         }),
                            {.keeping = true});
   const MergePart before = method.lanes.merge;
-  method.lanes.merge = {(before ? before.text + ", then " : "") + "values that give the last queries their outputs",
+  method.lanes.merge = {(before ? before.text + ", then " : "") + "values that reproduce the last queries' outputs",
                         [fit, before, queries](const LayerView& view, const Scores& scores,
                                                const AlwaysKept& always_kept, cache::KeepPlan& plan) {
                           if (before) before.call(view, scores, always_kept, plan);

@@ -52,12 +52,11 @@ Registered& the_registered() {
 void check_name(const std::string& name, const Registry& registry) {
   constexpr std::string_view kAllowed = "abcdefghijklmnopqrstuvwxyz0123456789-";
   if (name.empty() || name.find_first_not_of(kAllowed) != std::string::npos) {
-    throw UsageError(
-        fmt::format("a method cannot have the name '{}': names are made of a to z, 0 to 9 and -", brief(name)));
+    throw UsageError(fmt::format("a method cannot be called '{}': a name has only a to z, 0 to 9 and -", brief(name)));
   }
   const auto has_it = [&](const auto& one) { return one.name == name; };
   if (std::ranges::any_of(registry.presets, has_it) || std::ranges::any_of(registry.wrappers, has_it))
-    throw UsageError(fmt::format("there is a method of the name '{}' already", name));
+    throw UsageError(fmt::format("there already is a method called '{}'", name));
 }
 
 }  // namespace

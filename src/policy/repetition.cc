@@ -66,14 +66,14 @@ ScorePart joined(const ScorePart& score, const std::optional<Pieces>& pieces,
 }  // namespace
 
 std::vector<Option> repetition_options() {
-  return {
-      {"chunk", Option::Integer{2048, 1, 65536}, "tokens that are repeated together"},
-      {"after", Option::Choice{"text", {"text", "chunk"}},
-       "repeat chunks after the whole text, or each as soon as it is read: then later text does not change scores"}};
+  return {{"chunk", Option::Integer{2048, 1, 65536}, "tokens that are repeated at a time"},
+          {"after", Option::Choice{"text", {"text", "chunk"}},
+           "whether chunks are repeated after the whole text, or each as soon as it is read, so that later text does "
+           "not change scores"}};
 }
 
 std::string repetition_text(const Options& options) {
-  return fmt::format("the text, in chunks of {} tokens that it is asked to repeat{}", options.integer("chunk"),
+  return fmt::format("a repetition of the text, in chunks of {} tokens{}", options.integer("chunk"),
                      options.text("after") == "chunk" ? ", each as soon as it is read" : "");
 }
 
@@ -88,10 +88,9 @@ std::function<Replay(const LayerPrompt&, int budget)> repetition(const Options& 
 
 std::vector<Option> joined_repetition_options() {
   auto out = repetition_options();
-  out.insert(
-      out.begin(),
-      {"even", Option::Number{0.28, 0.001, 1000},
-       "share of the prompt from which on the repetition counts as much as other scores; below, it falls as the cube"});
+  out.insert(out.begin(), {"even", Option::Number{0.28, 0.001, 1000},
+                           "budget, as a share of the prompt, from which the repetition counts fully; below, its "
+                           "weight falls with the cube"});
   return out;
 }
 
@@ -100,7 +99,7 @@ void join_repetition(Method& method, const Options& options) {
   const double even = options.number("even");
   const auto all = repetition(options, attention::RowScale::one);
   const auto repeated = method.observers.add(
-      observe_replay(repetition_text(options) + ", where the budget can hold it",
+      observe_replay(repetition_text(options) + ", unless the budget is too small for it",
                      [all, even](const LayerPrompt& prompt, int budget) {
                        return weight_of_repetition(budget, prompt.tokens, even) > 0 ? all(prompt, budget) : Replay{};
                      }),

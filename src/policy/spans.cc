@@ -110,7 +110,7 @@ std::vector<Piece> spans(const LayerView& view, std::span<const double> scores, 
 
 DividePart spans_of(const SpanShape& shape) {
   const std::string what = shape.power == 1 ? "scores" : fmt::format("scores to the power of {}", shape.power);
-  return {fmt::format("words, by {} of which {} is handed on to the entry before and {} to the one after", what,
+  return {fmt::format("words, by {} of which each entry passes {} on to the one before and {} to the one after", what,
                       shape.before, shape.after),
           [shape](const LayerView& view, std::span<const double> scores, const AlwaysKept& always_kept) {
             return spans(view, scores, always_kept, shape);

@@ -55,7 +55,7 @@ std::string print_changed(const Options& values, const std::vector<Option>& decl
 
 SpecReader::SpecReader(std::string_view text) : text_(text) {
   if (text.size() > kMaxLength)
-    throw UsageError(fmt::format("the spec has {} characters, {} are possible", text.size(), kMaxLength));
+    throw UsageError(fmt::format("the spec has {} characters, at most {} are allowed", text.size(), kMaxLength));
 }
 
 std::string SpecReader::name() { return std::string(word("a method's name")); }

@@ -49,13 +49,11 @@ LayerBudgetPart pyramid(double beta) {
           }};
 }
 
-Option pyramid_option() {
-  return {"beta", Option::Number{20, 1, 1e6}, "the last layer's share is the mean's divided by this"};
-}
+Option pyramid_option() { return {"beta", Option::Number{20, 1, 1e6}, "ratio of the mean share to the last layer's"}; }
 
 HeadBudgetPart adaptive(double floor, FloorRule rule) {
-  return {fmt::format("by the best of the whole layer, {} of it uniform{}", floor,
-                      rule == FloorRule::hard ? " as each head's safe minimum" : ""),
+  return {fmt::format("by the number of entries among the best of the layer, {} of it uniform{}", floor,
+                      rule == FloorRule::hard ? " as each head's minimum" : ""),
           [floor, rule](const LayerView&, int mean, const Scores& scores, const AlwaysKept& always_kept) {
             return rule == FloorRule::hard ? hard(mean, scores, always_kept, floor)
                                            : blend(mean, scores, always_kept, floor);
@@ -63,9 +61,9 @@ HeadBudgetPart adaptive(double floor, FloorRule rule) {
 }
 
 std::vector<Option> adaptive_options() {
-  return {{"floor", Option::Number{0.5, 0, 1}, "share of the budget that is uniform over heads"},
+  return {{"floor", Option::Number{0.5, 0, 1}, "share of the budget that is divided equally among the heads"},
           {"floor-rule", Option::Choice{"blend", {"blend", "hard"}},
-           "whether the floor is mixed into each head's share or protects its best entries"}};
+           "blend: the floor is mixed into each head's share; hard: it protects the head's best entries"}};
 }
 
 HeadBudgetPart adaptive(const Options& options) {

@@ -80,7 +80,7 @@ void evict_least(const StepView& view, int kv_head, std::span<const float> worth
 
 Option buffer_option() {
   return {"buffer", Option::Integer{128, 1, 65536},
-          "tokens that a lane grows by beyond the budget while decoding, before it is brought back to that"};
+          "tokens by which a lane may exceed the budget while decoding, before it is cut back"};
 }
 
 }  // namespace winnow::policy

@@ -34,7 +34,8 @@ struct WindowRows {
 
   std::string text() const {
     return fmt::format("{} of the attention of {}{}", reduction == attention::Reduction::sum ? "sum" : "maximum",
-                       length.text("queries"), weights == RowWeights::keys ? ", by the keys that each sees" : "");
+                       length.text("queries"),
+                       weights == RowWeights::keys ? ", in proportion to the keys that each sees" : "");
   }
 };
 
@@ -54,42 +55,41 @@ int WindowLength::kept(const LayerPrompt& prompt, int budget) const {
 std::string WindowLength::text(std::string_view what) const {
   const std::string share = percent ? fmt::format(", at most {} % of the prompt's", *percent) : "";
   return most ? fmt::format("the last {} {}{}", *most, what, share)
-              : fmt::format("the question's last {}, as many as half of the budget{}", what, share);
+              : fmt::format("the question's last {}, at most half of the budget{}", what, share);
 }
 
 std::vector<Option> window_length_options(std::string effect, std::string window) {
   return {{"window", Option::WordOrInteger{std::move(window), 1, 65536, "question"}, std::move(effect)},
-          {"window-share", Option::WordOrInteger{"any", 1, 100}, "percent of the prompt that the window is at most"}};
+          {"window-share", Option::WordOrInteger{"any", 1, 100}, "largest window, in percent of the prompt"}};
 }
 
 WindowLength window_length(const Options& options) {
   return {options.integer_if("window"), options.integer_if("window-share")};
 }
 
-Option rows_option() {
-  return {"rows", Option::Choice{"sum", {"sum", "max"}}, "how the attention of the window's queries is combined"};
-}
+Option rows_option() { return {"rows", Option::Choice{"sum", {"sum", "max"}}, "reduction over the window's queries"}; }
 
 attention::Reduction reduction_from(const std::string& name) {
   return name == "max" ? attention::Reduction::max : attention::Reduction::sum;
 }
 
 Option gqa_option() {
-  return {"gqa", Option::Choice{"mean", {"mean", "max", "sum"}}, "how query heads of one KV head are combined"};
+  return {"gqa", Option::Choice{"mean", {"mean", "max", "sum"}}, "reduction over the query heads of a KV head"};
 }
 
 std::vector<Option> window_options(std::vector<Option> more, const WindowDefaults& defaults) {
   std::vector<Option> out = window_length_options(
-      "last queries that are observed and entries that are always kept; question: those of the question, as many as "
+      "last queries that are observed, and last entries that are always kept; question: those of the question, at most "
       "half of the budget",
       defaults.window);
   std::vector<Option> rest = {
       rows_option(),
       {"weights", Option::Choice{defaults.weights, {"none", "keys"}},
        "keys: a query's attention counts in proportion to the keys that it sees"},
-      {"kernel", Option::Integer{defaults.kernel, 1, 1025}, "length of the pooling along positions, odd"},
-      {"pool", Option::Choice{"max", {"max", "mean"}}, "how scores are pooled"},
-      {"pad", Option::Choice{"valid", {"valid", "count"}}, "what mean pooling divides by at the ends"},
+      {"kernel", Option::Integer{defaults.kernel, 1, 1025}, "odd length of the pooling along positions"},
+      {"pool", Option::Choice{"max", {"max", "mean"}}, "pooling of scores"},
+      {"pad", Option::Choice{"valid", {"valid", "count"}},
+       "divisor of mean pooling at the ends: the entries under the kernel (valid) or its length (count)"},
       gqa_option()};
   std::move(rest.begin(), rest.end(), std::back_inserter(out));
   std::move(more.begin(), more.end(), std::back_inserter(out));

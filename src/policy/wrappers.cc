@@ -25,10 +25,10 @@ namespace winnow::policy::wrappers {
 
 namespace {
 
-constexpr const char* kRounds = "it chooses entries in two stages";
+constexpr const char* kRounds = "it selects entries in two steps, by scores and by values";
 constexpr const char* kOneSet = "it keeps one set for all heads of a layer";
 constexpr const char* kOneSetOfPieces = "its per=layer keeps one set for all heads of a layer";
-constexpr const char* kOwnChoice = "it chooses entries in a way of its own";
+constexpr const char* kOwnChoice = "it does not select entries by scores alone";
 
 [[noreturn]] void refuse(const char* wrapper, const Method& inner, const std::string& why) {
   throw UsageError(fmt::format("{}({}) is not possible: {}", wrapper, inner.name, why));
@@ -42,9 +42,9 @@ void check(const char* wrapper, const Method& inner) {
 
 /// Option `per`.
 Option per_option(const char* pieces) {
-  return {
-      "per", Option::Choice{"auto", {"auto", "layer", "head"}},
-      fmt::format("whether all heads of a layer keep the same {}; auto: unless they share its budget by need", pieces)};
+  return {"per", Option::Choice{"auto", {"auto", "layer", "head"}},
+          fmt::format("whether all heads of a layer keep the same {}; auto: yes, unless they share its budget by need",
+                      pieces)};
 }
 
 Pieces::Per per_from(const std::string& name) {
@@ -61,10 +61,11 @@ Method with_pieces(const char* wrapper, const Method& inner, DividePart divide, 
   const auto per = per_from(options.text("per"));
   const auto& selection = inner.selection;
   check(wrapper, inner);
-  if (selection.pieces) refuse(wrapper, inner, fmt::format("it keeps {} already", selection.pieces->divide.text));
+  if (selection.pieces) refuse(wrapper, inner, fmt::format("it already keeps {}", selection.pieces->divide.text));
   if (selection.two_rounds) refuse(wrapper, inner, kRounds);
   if (per == Pieces::Per::layer && selection.over_heads)
-    refuse(wrapper, inner, "per=layer keeps one set for all heads, but these share the budget by need");
+    refuse(wrapper, inner,
+           "per=layer keeps one set for all heads of a layer, but here the heads share the budget by need");
   Method out = inner;
   out.selection.pieces = Pieces{std::move(divide), per};
   keep_pieces(out.selection);
@@ -74,14 +75,14 @@ Method with_pieces(const char* wrapper, const Method& inner, DividePart divide, 
 std::vector<Option> shared_by_need() {
   auto out = adaptive_options();
   out.push_back({"over", Option::Choice{"layer", {"layer", "model"}},
-                 "whose heads share a budget: those of each layer, or of all layers, in a second pass"});
+                 "whether the heads of each layer share a budget, or those of all layers, which takes a second pass"});
   return out;
 }
 
 /// Makes the heads of all layers share a budget, by scores of a first pass.
 void share_over_model(Method& method) {
-  if (method.selection.over_layers) refuse("ada", method, "its layers share the budget as a pyramid already");
-  if (method.draft) refuse("ada", method, "over=model and its draft need a pass each");
+  if (method.selection.over_layers) refuse("ada", method, "its layers already share the budget as a pyramid");
+  if (method.draft) refuse("ada", method, "over=model and its draft each need a second pass");
   method.selection.heads_of_all_layers = true;
   method.selection.over_heads.text += ", of all layers together";
 }
@@ -90,7 +91,7 @@ void share_over_model(Method& method) {
 
 Wrapper ada() {
   return {.name = "ada",
-          .summary = "heads share a layer's budget by need",
+          .summary = "shares a layer's budget among X's heads by need",
           .paper =
               "Feng et al. 2024, Ada-KV: Optimizing KV Cache Eviction by Adaptive Budget Allocation for Efficient LLM "
               "Inference",
@@ -98,7 +99,7 @@ Wrapper ada() {
           .apply = [](const Method& inner, const Options& options) {
             if (inner.one_set_per_layer) refuse("ada", inner, kOneSet);
             check("ada", inner);
-            if (inner.selection.over_heads) refuse("ada", inner, "its heads share the budget by need already");
+            if (inner.selection.over_heads) refuse("ada", inner, "its heads already share the budget by need");
             if (inner.selection.pieces && inner.selection.pieces->per == Pieces::Per::layer)
               refuse("ada", inner, kOneSetOfPieces);
             Method out = inner;
@@ -111,16 +112,16 @@ Wrapper ada() {
 
 Wrapper pyramid() {
   return {.name = "pyramid",
-          .summary = "the budget falls from the first layer to the last",
+          .summary = "gives X's first layers larger budgets than its last",
           .paper = "Cai et al. 2024, PyramidKV: Dynamic KV Cache Compression based on Pyramidal Information Funneling",
           .options = {pyramid_option()},
           .apply = [](const Method& inner, const Options& options) {
-            if (inner.one_set_per_layer) refuse("pyramid", inner, "it keeps as much in every layer");
+            if (inner.one_set_per_layer) refuse("pyramid", inner, "it keeps the same number of entries in every layer");
             check("pyramid", inner);
             if (inner.selection.heads_of_all_layers)
-              refuse("pyramid", inner, "the heads of all its layers share the budget by need already");
+              refuse("pyramid", inner, "the heads of all its layers already share the budget by need");
             if (inner.selection.over_layers)
-              refuse("pyramid", inner, "its layers share the budget as a pyramid already");
+              refuse("pyramid", inner, "its layers already share the budget as a pyramid");
             Method out = inner;
             out.selection.over_layers = policy::pyramid(options.number("beta"));
             return out;
@@ -130,10 +131,10 @@ Wrapper pyramid() {
 Wrapper chunk() {
   return {
       .name = "chunk",
-      .summary = "whole chunks of consecutive positions are kept",
+      .summary = "keeps whole chunks of consecutive positions, by X's scores",
       .paper =
           "Liu et al. 2025, ChunkKV: Semantic-Preserving KV Cache Compression for Efficient Long-Context LLM Inference",
-      .options = {{"length", Option::Integer{20, 1, 65536}, "positions of a chunk"}, per_option("chunks")},
+      .options = {{"length", Option::Integer{20, 1, 65536}, "positions in a chunk"}, per_option("chunks")},
       .apply = [](const Method& inner, const Options& options) {
         return with_pieces("chunk", inner, chunks_of(options.integer("length")), options);
       }};
@@ -142,13 +143,14 @@ Wrapper chunk() {
 Wrapper span() {
   return {
       .name = "span",
-      .summary = "words around the best entries are kept",
+      .summary = "keeps whole words around the entries that X scores highest",
       .paper = "winnow's own",
-      .options = {{"before", Option::Number{0.7, 0, 1}, "share of a score that is left with each entry further back"},
-                  {"after", Option::Number{0.92, 0, 1}, "the same with each entry further on"},
-                  {"power", Option::Number{1, 1, 10}, "to which a score below 1 is raised before it is handed on"},
+      .options = {{"before", Option::Number{0.7, 0, 1}, "factor by which a score decays with each entry further back"},
+                  {"after", Option::Number{0.92, 0, 1}, "factor by which it decays with each entry further on"},
+                  {"power", Option::Number{1, 1, 10},
+                   "exponent to which scores below 1 are raised before they are passed on"},
                   {"stop", Option::Choice{"sentence", {"none", "line", "sentence"}},
-                   "what a score is not handed on over; the end of a line ends a sentence, too"},
+                   "boundary that scores do not cross; the end of a line ends a sentence, too"},
                   per_option("words")},
       .apply = [](const Method& inner, const Options& options) {
         const SpanShape shape{options.number("before"), options.number("after"), options.number("power"),
@@ -160,7 +162,7 @@ Wrapper span() {
 Wrapper critical() {
   return {
       .name = "critical",
-      .summary = "a part of the budget goes by what values add to the layer's output, too",
+      .summary = "selects a part of the entries also by what their values add to the layer's output",
       .paper = "Feng et al. 2025, Identify Critical KV Cache in LLM Inference from an Output Perturbation Perspective",
       .options = critical_options(),
       .apply = [](const Method& inner, const Options& options) {
@@ -170,7 +172,7 @@ Wrapper critical() {
         if (inner.selection.pieces) refuse("critical", inner, "it keeps " + inner.selection.pieces->divide.text);
         if (inner.selection.select) refuse("critical", inner, kOwnChoice);
         if (inner.selection.signed_scores)
-          refuse("critical", inner, "its scores may be negative, so that they cannot be multiplied by lengths");
+          refuse("critical", inner, "its scores may be negative, so they cannot be multiplied by lengths");
         Method out = inner;
         choose_critical(out, options);
         return out;
@@ -179,16 +181,17 @@ Wrapper critical() {
 
 Wrapper refit() {
   return {.name = "refit",
-          .summary = "what is kept gets values by which the last queries see what they saw",
+          .summary = "fits the kept values so that the last queries' outputs stay close to those with all entries",
           .paper = "Zweiger et al. 2026, Fast KV Compaction via Attention Matching",
           .options = refit_options(),
           .apply = [](const Method& inner, const Options& options) {
-            if (!inner.evicts()) refuse("refit", inner, "nothing is evicted");
-            if (inner.observers.has(kQueryRows)) refuse("refit", inner, "its values are fitted already");
+            if (!inner.evicts()) refuse("refit", inner, "it evicts nothing");
+            if (inner.observers.has(kQueryRows)) refuse("refit", inner, "its values are already fitted");
             if (inner.positions == Positions::cache)
               refuse("refit", inner,
-                     "positions=cache turns keys to ranks, and values are fitted to keys at their places in the text");
-            if (inner.decoding.attend) refuse("refit", inner, "it does not read all that is kept");
+                     "positions=cache rotates keys to their ranks, and values are fitted to keys at their positions in "
+                     "the text");
+            if (inner.decoding.attend) refuse("refit", inner, "its queries do not read all kept entries");
             Method out = inner;
             refit_values(out, options);
             return out;
@@ -197,13 +200,13 @@ Wrapper refit() {
 
 Wrapper decoding() {
   return {.name = "decoding",
-          .summary = "evicts at every decode step, too, by scores that fade",
+          .summary = "evicts at every decode step, too, by scores that decay",
           .paper = "winnow's own",
           .options = decoding_options(),
           .apply = [](const Method& inner, const Options& options) {
             check("decoding", inner);
-            if (inner.retrieves) refuse("decoding", inner, "it chooses itself what each query reads");
-            if (inner.changes_while_decoding()) refuse("decoding", inner, "it evicts at every decode step already");
+            if (inner.retrieves) refuse("decoding", inner, "it already chooses what each query reads");
+            if (inner.changes_while_decoding()) refuse("decoding", inner, "it already evicts at every decode step");
             if (inner.one_set_per_layer) refuse("decoding", inner, kOneSet);
             if (inner.lanes.merged_entries > 0)
               refuse("decoding", inner, "it keeps entries that others were merged into");
@@ -215,7 +218,7 @@ Wrapper decoding() {
 
 Wrapper kvzip() {
   return {.name = "kvzip",
-          .summary = "keeps, beside what X ranks high, what the model looks at when it repeats the prompt",
+          .summary = "also keeps entries that the model attends to when it repeats the prompt",
           .paper =
               "winnow's own, after Kim et al. 2025, KVzip: Query-Agnostic KV Cache Compression with Context "
               "Reconstruction",
@@ -223,15 +226,16 @@ Wrapper kvzip() {
           .apply = [](const Method& inner, const Options& options) {
             const auto& selection = inner.selection;
             check("kvzip", inner);
-            if (inner.observers.has(kReplay)) refuse("kvzip", inner, "it reads tokens again after the prompt already");
+            if (inner.observers.has(kReplay)) refuse("kvzip", inner, "it already reads tokens again after the prompt");
             if (inner.one_set_per_layer) refuse("kvzip", inner, kOneSet);
             if (inner.lanes.state && !inner.lanes.state_by_scores)
-              refuse("kvzip", inner, "what it evicts by while decoding does not know the repetition");
+              refuse("kvzip", inner, "the scores by which it evicts while decoding would not include the repetition");
             if (selection.two_rounds) refuse("kvzip", inner, kRounds);
             if (selection.signed_scores)
-              refuse("kvzip", inner, "its scores may be negative, and attention from the repetition never is");
+              refuse("kvzip", inner,
+                     "its scores may be negative, so they cannot be compared with attention from the repetition");
             if (selection.pieces && selection.over_heads)
-              refuse("kvzip", inner, "its heads share the budget by need already, which goes around kvzip(…)");
+              refuse("kvzip", inner, "its heads already share the budget by need: put that around kvzip(…)");
             if (selection.pieces && selection.pieces->per == Pieces::Per::layer)
               refuse("kvzip", inner, kOneSetOfPieces);
             if (selection.select && !selection.pieces) refuse("kvzip", inner, kOwnChoice);
@@ -243,7 +247,7 @@ Wrapper kvzip() {
 
 Wrapper quest() {
   return {.name = "quest",
-          .summary = "each query reads the pages of what X keeps that its largest products may lie in",
+          .summary = "keeps what X keeps; each query reads the pages of it whose keys may have the largest products",
           .paper =
               "Behnam et al. 2025, RocketKV: Accelerating Long-Context LLM Inference via Two-Stage KV Cache "
               "Compression; Tang et al. 2024, Quest",
@@ -251,12 +255,13 @@ Wrapper quest() {
                       page_option(4),
                       dense_option()},
           .apply = [](const Method& inner, const Options& options) {
-            if (inner.retrieves) refuse("quest", inner, "it chooses itself what each query reads");
-            if (!inner.evicts()) refuse("quest", inner, "it evicts nothing, and quest alone reads pages of everything");
+            if (inner.retrieves) refuse("quest", inner, "it already chooses what each query reads");
+            if (!inner.evicts()) refuse("quest", inner, "it evicts nothing: use quest without brackets");
             if (inner.changes_while_decoding())
-              refuse("quest", inner, "it evicts at every decode step, and the entries of pages must stay");
+              refuse("quest", inner, "it evicts at every decode step, and the entries of a page must stay");
             if (inner.positions != Positions::absolute)
-              refuse("quest", inner, "entries do not stay at their positions in the text, as the bounds of pages need");
+              refuse("quest", inner,
+                     "its entries do not stay at their positions in the text, as the bounds of pages require");
             Method out = inner;
             const double share = options.number("read");
             read_pages(out, options, [share](const Terms& terms, int length, int pages) {

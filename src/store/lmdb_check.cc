@@ -60,9 +60,11 @@ class StepCheck {
   void run() {
     check(meta_.free, Kind::free);
     if (meta_.free.entries > 0 && newest_freed_ != meta_.step)
-      fail(fmt::format("step {} is the last one that freed pages, {} is the last one", newest_freed_, meta_.step));
+      fail(fmt::format("step {} is the last one that freed pages, but the file's last step is {}", newest_freed_,
+                       meta_.step));
     check(meta_.main, Kind::main);
-    if (trees_.size() != kNames.size()) fail(fmt::format("it has {} of {} tables", trees_.size(), kNames.size()));
+    if (trees_.size() != kNames.size())
+      fail(fmt::format("it has {} tables, expected {}", trees_.size(), kNames.size()));
     for (const auto& [kind, tree] : trees_) check(tree, kind);
     check_used_once();
   }
@@ -86,7 +88,7 @@ class StepCheck {
   /// `depth`: 1 for a leaf.
   void visit(const Child& place, int depth, Kind kind) {
     use(place.page, 1);
-    if (++visited_ > meta_.last_page) fail("its pages go in a circle");
+    if (++visited_ > meta_.last_page) fail("its pages form a cycle");
     if (depth > 1) {
       ++seen_.branch_pages;
       for (const auto& child : children(place, kind)) visit(child, depth - 1, kind);
@@ -165,8 +167,8 @@ class StepCheck {
       const auto header = read_at<PageHeader>(file_, first * page_size_);
       if (header.number != first || header.flags != kOverflow || header.run() < count ||
           (kind == Kind::values && header.run() != count))
-        fail(fmt::format("page {} of kind {} calls itself {} and has {} pages of data, expected {}", first,
-                         header.flags, header.number, header.run(), count));
+        fail(fmt::format("page {} of kind {} has the number {} and {} pages of data, expected {}", first, header.flags,
+                         header.number, header.run(), count));
       count = header.run();
     }
     use(first, count);
@@ -191,7 +193,7 @@ class StepCheck {
       page.fail(fmt::format("has a list of {} free pages in {} bytes", numbers.front(), bytes.size()));
     std::uint64_t before = meta_.last_page + 1;
     for (const auto number : std::span(numbers).subspan(1, numbers.front())) {
-      if (number < kMetaPages || number >= before) page.fail(fmt::format("has page {} as a free one", number));
+      if (number < kMetaPages || number >= before) page.fail(fmt::format("lists page {} as free", number));
       if (number + 1 == before && !runs_.empty() && runs_.back().begin == before) {
         runs_.back().begin = number;
       } else {
@@ -204,7 +206,7 @@ class StepCheck {
 
   void use(std::uint64_t first, std::uint64_t count) {
     if (first < kMetaPages || first > meta_.last_page || count > meta_.last_page + 1 - first)
-      fail(fmt::format("{} pages from page {} on are in use, and page {} is the last", count, first, meta_.last_page));
+      fail(fmt::format("{} pages from page {} on are in use, but page {} is the last", count, first, meta_.last_page));
     check_length(first + count);
     runs_.push_back({first, first + count});
   }
@@ -249,7 +251,7 @@ void check_lmdb_metas(const ByteSource& file) {
     const auto even = read_meta(file, 0, page_size).step;
     const auto odd = read_meta(file, 1, page_size).step;
     if (are_consecutive(even, odd)) return;
-    if (i == kMetaReads) fail(file, fmt::format("its last steps are {} and {}", even, odd));
+    if (i == kMetaReads) fail(file, fmt::format("its last steps are {} and {}, which are not consecutive", even, odd));
     std::this_thread::sleep_for(kPause);  // other processes may have made steps in between
   }
 }

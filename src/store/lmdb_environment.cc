@@ -85,7 +85,7 @@ void refuse_other_files(const Place& place) {
   for (const auto& entry : first) {
     const auto name = entry.path().filename();
     if (name != "lock.mdb" && name != kNew)
-      refuse(place, fmt::format("it has other files ({}); name an empty folder", name.string()));
+      refuse(place, fmt::format("it has other files ({}): give an empty folder", name.string()));
   }
 }
 
@@ -256,14 +256,14 @@ void LmdbEnvironment::fail(int code, const std::string& doing) const {
   std::string why = mdb_strerror(code);
   if (code == MDB_INVALID || code == MDB_VERSION_MISMATCH || code == MDB_CORRUPTED || code == MDB_INCOMPATIBLE ||
       code == MDB_PAGE_NOTFOUND || code == MDB_NOTFOUND) {
-    why = "its data.mdb is no store of winnow, or is damaged";
+    why = "its data.mdb was not made by winnow, or is damaged";
   } else if (code == MDB_MAP_FULL || code == MDB_MAP_RESIZED) {
     MDB_envinfo info{};
     mdb_env_info(env_, &info);
-    why = fmt::format("it needs more than the {} of address space that this process could have",
+    why = fmt::format("it needs more than the {} of address space that this process may use",
                       format_bytes(info.me_mapsize));
   } else if (code == MDB_READERS_FULL) {
-    why = fmt::format("{} processes and threads read it already", kReaders);
+    why = fmt::format("{} processes and threads are already reading it", kReaders);
   } else if (code == ENOSPC) {
     why += fmt::format(" ({} are free)", format_bytes(free_bytes()));
   }

@@ -11,7 +11,7 @@
 namespace winnow::store::lmdb {
 
 void fail(const ByteSource& file, const std::string& why) {
-  throw InputError(fmt::format("{} is no store of winnow, or is damaged: {}", file.name(), why));
+  throw InputError(fmt::format("{} was not made by winnow, or is damaged: {}", file.name(), why));
 }
 
 Meta read_meta(const ByteSource& file, std::uint64_t page, std::size_t page_size) {
@@ -20,7 +20,7 @@ Meta read_meta(const ByteSource& file, std::uint64_t page, std::size_t page_size
   const auto header = read_at<PageHeader>(file, at);
   const Meta meta = read_at<Meta>(file, at + sizeof(header));
   if (header.number != page || header.flags != kMeta || meta.magic != kMagic || meta.version != kVersion)
-    fail(file, fmt::format("page {} is not one that LMDB opens it by", page));
+    fail(file, fmt::format("page {} is not one of LMDB's meta pages", page));
   const std::size_t size = meta.free.pad;
   if (size < kLeastPage || size > kMostPage || !std::has_single_bit(size) || (page_size != 0 && size != page_size))
     fail(file, fmt::format("page {} says that pages have {} bytes", page, size));
@@ -35,11 +35,11 @@ Page::Page(const ByteSource& file, std::uint64_t number, std::size_t size, std::
     : file_(file), number_(number), bytes_(size) {
   file.read(number * size, bytes_);
   header_ = at<PageHeader>(0);
-  if (header_.number != number) fail(fmt::format("calls itself {}", header_.number));
+  if (header_.number != number) fail(fmt::format("has the number {}", header_.number));
   if (header_.flags != flags) fail(fmt::format("is of kind {}, expected {}", header_.flags, flags));
   if (header_.lower < sizeof(header_) || header_.lower > header_.upper || header_.upper > size ||
       header_.lower % sizeof(std::uint16_t) != 0)
-    fail(fmt::format("is used up to byte {} and from byte {} on", header_.lower, header_.upper));
+    fail(fmt::format("has free space from byte {} to byte {}", header_.lower, header_.upper));
   for (std::size_t i = 0; i < count(); ++i) offsets_.push_back(at<std::uint16_t>(sizeof(header_) + 2 * i));
   check_places();
 }

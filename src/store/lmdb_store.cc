@@ -54,7 +54,7 @@ class ReservedSink : public ByteSink {
  public:
   explicit ReservedSink(const MDB_val& at) : at_(static_cast<std::byte*>(at.mv_data)), left_(at.mv_size) {}
   void write(std::span<const std::byte> bytes) override {
-    if (bytes.size() > left_) throw std::logic_error("a value has more bytes than were announced");
+    if (bytes.size() > left_) throw std::logic_error("a value has more bytes than announced");
     if (!bytes.empty()) std::memcpy(at_, bytes.data(), bytes.size());
     at_ += bytes.size();
     left_ -= bytes.size();
@@ -99,7 +99,7 @@ class LmdbChange : public Change {
       fail(code);
     ReservedSink sink(place);
     fill(sink);
-    if (sink.left() > 0) throw std::logic_error("a value has fewer bytes than were announced");
+    if (sink.left() > 0) throw std::logic_error("a value has fewer bytes than announced");
   }
   void erase_value(const std::string& key) override {
     if (!has_erased_) environment_.check_before_erasing(txn_);

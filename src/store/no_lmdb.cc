@@ -7,8 +7,8 @@
 namespace winnow::store {
 
 std::unique_ptr<ByteStore> open_folder(const Place& place, Missing /*missing*/) {
-  throw UsageError(
-      fmt::format("{} cannot be kept in {}: this winnow was built without LMDB", place.contents, place.where));
+  throw UsageError(fmt::format("{} cannot be stored in the folder {}: this winnow was built without LMDB",
+                               place.contents, place.where));
 }
 
 }  // namespace winnow::store

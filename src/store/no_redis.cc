@@ -10,7 +10,7 @@ namespace {
 
 [[noreturn]] void refuse_redis(const Place& place) {
   throw UsageError(
-      fmt::format("{} cannot be kept on a Redis server: this winnow was built without hiredis", place.contents));
+      fmt::format("{} cannot be stored on a Redis server: this winnow was built without hiredis", place.contents));
 }
 
 }  // namespace

@@ -26,11 +26,13 @@ enum class Backend : std::uint8_t { folder, redis };
 
 Backend backend_of(const Place& place) {
   if (place.where.empty())
-    throw UsageError(fmt::format("the place of the {} is empty: give a folder or {}", place.contents, kRedisForm));
+    throw UsageError(
+        fmt::format("the name of the store for {} is empty: give a folder or {}", place.contents, kRedisForm));
   const auto scheme = scheme_of(place.where);
   if (scheme == kPlainScheme || scheme == kTlsScheme) return Backend::redis;
   if (!scheme.empty())
-    throw UsageError(fmt::format("{} cannot be kept in {}…: give a folder or {}", place.contents, scheme, kRedisForm));
+    throw UsageError(
+        fmt::format("{} cannot be stored at {}…: give a folder or {}", place.contents, scheme, kRedisForm));
   return Backend::folder;
 }
 
@@ -54,7 +56,8 @@ std::string default_folder() {
   std::string data = variable("XDG_DATA_HOME");
   if (data.empty()) data = variable("HOME").empty() ? "" : variable("HOME") + "/.local/share";
   if (data.empty())
-    throw UsageError(fmt::format("there is no HOME to keep documents in: give --store DIR or {}", kRedisForm));
+    throw UsageError(
+        fmt::format("there is no folder for documents, because HOME is not set: give --store DIR or {}", kRedisForm));
   return data + "/winnow/documents";
 }
 

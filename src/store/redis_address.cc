@@ -57,11 +57,11 @@ class Parser {
     std::size_t end = rest_.find(':');
     if (rest_.starts_with('[')) {
       const auto bracket = rest_.find(']');
-      if (bracket == std::string_view::npos) fail("the host begins with a bracket that is not closed");
+      if (bracket == std::string_view::npos) fail("the host has a [ without a ]");
       end = bracket + 1;
-      if (end < rest_.size() && rest_[end] != ':') fail("something stands after the host's bracket");
+      if (end < rest_.size() && rest_[end] != ':') fail("only :PORT may follow the host's ]");
     } else if (end != rest_.rfind(':')) {
-      fail("an IPv6 address stands in brackets");
+      fail("an IPv6 address must be in brackets");
     }
     const auto host = rest_.substr(0, end);
     rest_.remove_prefix(host.size());
@@ -72,7 +72,7 @@ class Parser {
     int out = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
     if (error != std::errc() || end != text.data() + text.size() || out < 0 || out > most)
-      fail(fmt::format("{} is no number up to {}", what, most));
+      fail(fmt::format("{} is not a number from 0 to {}", what, most));
     return out;
   }
 

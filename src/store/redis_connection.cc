@@ -105,9 +105,9 @@ void RedisConnection::fail(const std::string& why) const {
 
 void RedisConnection::check(const redisReply& reply, ReplyKind expected) const {
   if (reply.type == REDIS_REPLY_ERROR)
-    throw StoreError(fmt::format("{} refuses: {}", name_, printable(text_of(reply))));
+    throw StoreError(fmt::format("{} refuses the command: {}", name_, printable(text_of(reply))));
   if (!fits(reply.type, expected))
-    fail(fmt::format("the server answers with {}, expected {}", name_of_type(reply.type), name_of(expected)));
+    fail(fmt::format("the server answered with {}, expected {}", name_of_type(reply.type), name_of(expected)));
 }
 
 void RedisConnection::send(std::initializer_list<std::string_view> words) {
@@ -134,7 +134,7 @@ RedisReply RedisConnection::receive() {
   for (;;) {
     void* reply = nullptr;
     if (redisReaderGetReply(reader_.get(), &reply) != REDIS_OK)
-      fail(fmt::format("the server does not answer as Redis does: {}", reader_->errstr));
+      fail(fmt::format("the server's answer does not follow Redis's protocol: {}", reader_->errstr));
     if (reply != nullptr) return RedisReply(static_cast<redisReply*>(reply));
     const auto count = stream_.read(received_);
     if (redisReaderFeed(reader_.get(), received_.data(), count) != REDIS_OK) fail(reader_->errstr);

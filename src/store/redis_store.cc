@@ -46,7 +46,8 @@ std::optional<Bytes> find_record(RedisConnection& redis, const std::string& key)
 Records find_records(RedisConnection& redis, const std::string& prefix) {
   const auto reply = redis.ask(ReplyKind::list, {"HGETALL", kRecordsHash});
   const auto all = std::span(reply->element, reply->elements);
-  if (all.size() % 2 != 0) redis.fail(fmt::format("the server answers with {} keys and values", all.size()));
+  if (all.size() % 2 != 0)
+    redis.fail(fmt::format("the server answered with {} keys and values, an odd number", all.size()));
   for (const auto* const element : all) redis.check(*element, ReplyKind::text);
   Records out;
   for (std::size_t i = 0; i < all.size(); i += 2) {
@@ -162,7 +163,7 @@ class RedisChange : public Change {
     AppendingSink sink(redis_, full);
     fill(sink);
     sink.flush();
-    if (sink.written() != size) throw std::logic_error("a value has not the bytes that were announced");
+    if (sink.written() != size) throw std::logic_error("a value does not have as many bytes as announced");
   }
   void erase_value(const std::string& key) override { erased_.insert(value_key(key)); }
 
@@ -170,7 +171,7 @@ class RedisChange : public Change {
   /// Checks that each command succeeded.
   void check_done(const redisReply& all, std::size_t commands) const {
     if (all.elements != commands)
-      redis_.fail(fmt::format("the server has done {} of {} commands", all.elements, commands));
+      redis_.fail(fmt::format("the server executed {} of {} commands", all.elements, commands));
     for (const auto* const element : std::span(all.element, all.elements)) redis_.check(*element, ReplyKind::number);
   }
   /// Checks that the change's values exist, and extends their time to live.
@@ -179,8 +180,8 @@ class RedisChange : public Change {
     std::size_t there = 0;
     for (std::size_t i = 0; i < added_.size(); ++i) there += redis_.next(ReplyKind::number)->integer == 1 ? 1U : 0U;
     if (there < added_.size())
-      throw StoreError(fmt::format("{} of {} values that were written are gone from the server", added_.size() - there,
-                                   added_.size()));
+      throw StoreError(fmt::format("{} of {} values that were just written are gone from the server",
+                                   added_.size() - there, added_.size()));
   }
 
   RedisConnection& redis_;
@@ -253,8 +254,8 @@ class RedisStore : public ByteStore {
         }
         std::this_thread::sleep_for(std::chrono::microseconds(random() % (200U << std::min(i, 8))));
       }
-      throw StoreError(
-          fmt::format("{} change so often that {} tries to change them failed", pool_.address().what(), kChangeTries));
+      throw StoreError(fmt::format("other clients change {} so often that {} attempts failed: try again",
+                                   pool_.address().what(), kChangeTries));
     } catch (...) {
       drop(change.abandoned());
       throw;
@@ -271,7 +272,7 @@ class RedisStore : public ByteStore {
   /// Short parts mean that the value has just been removed, or that the server is faulty.
   static void check_gone(RedisConnection& redis, const std::string& key) {
     if (const auto there = length_of(redis, *redis.ask(ReplyKind::number, {"STRLEN", key})); there > 0)
-      redis.fail(fmt::format("the server sent parts of a value of {} bytes that have other lengths than asked", there));
+      redis.fail(fmt::format("the server sent parts of a value of {} bytes with lengths other than requested", there));
   }
 
   /// Removes values without a record. If that fails, they expire.

@@ -28,8 +28,8 @@ constexpr timeval kAnswerTime{60, 0};
 
 /// Reason why a call on a socket has failed.
 std::string reason(int error) {
-  if (error == EAGAIN || error == EWOULDBLOCK) return "no answer in time";
-  return error == 0 ? "the server has closed the connection" : std::strerror(error);
+  if (error == EAGAIN || error == EWOULDBLOCK) return "it did not answer in time";
+  return error == 0 ? "it closed the connection" : std::strerror(error);
 }
 
 [[noreturn]] void fail(const std::string& what, const std::string& why) {

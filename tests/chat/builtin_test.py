@@ -48,14 +48,14 @@ def test_templates_by_name_write_what_libllama_writes(winnow):
         ("{% for m in messages %}", [], "chatml", "cannot be read"),
         ("{{ raise_exception('no') }}", ["[INST]"], "mistral-v3", "cannot be run"),
         ("{{ messages[0].nothing.at.all() }}", [], "chatml", "cannot be run"),
-        ("always the same", [], "chatml", "file: the chat template leaves out what the user says"),
-        ("frobnicate", [], "chatml", "file: the chat template leaves out what the user says"),
+        ("always the same", [], "chatml", "file: the chat template leaves out the user's message"),
+        ("frobnicate", [], "chatml", "file: the chat template leaves out the user's message"),
     ],
 )
 def test_the_nearest_one_takes_the_place_of_one_that_cannot_be_run(winnow, template, tokens, builtin, reason):
     came = winnow.opened(template, conversation("u"), tokens=tokens)
     assert came["text"] == winnow.opened(builtin, conversation("u"))["text"]
-    assert reason in came["notice"] and came["notice"].endswith(f"by the built-in template {builtin}")
+    assert reason in came["notice"] and came["notice"].endswith(f"with the built-in template {builtin}")
 
 
 def test_a_template_that_runs_is_the_file_s_own(winnow):

@@ -112,7 +112,7 @@ def render():
 
 def is_left_out(came, messages, texts):
     """Whether winnow refused a message that transformers would have dropped silently."""
-    named = re.search(r"message (\d+) is the .*, and the model's chat template leaves it out", came.get("error", ""))
+    named = re.search(r"the model's chat template leaves out or changes message (\d+), which is the .*'s", came.get("error", ""))
     if not named:
         return False
     content = messages[int(named[1]) - 1]["content"]

@@ -84,7 +84,7 @@ def test_tools_are_told(winnow, path):
     for messages in (QUESTION, SAID[:2], SAID):
         came = winnow(path.read_text(), messages, tools=TOOLS)
         told = came.get("text", "")
-        assert all(tool["function"]["description"] in told for tool in TOOLS) or "alternate" in came.get("error", "") or "leaves it out" in came.get("error", ""), came
+        assert all(tool["function"]["description"] in told for tool in TOOLS) or "alternate" in came.get("error", "") or "leaves out" in came.get("error", ""), came
 
 
 MUTE = PLAIN.replace("{{ m.content }}", "{{ m.content }}{% for c in m.tool_calls %}[CALL]{{ c.function | tojson }}[/CALL]{% endfor %}")

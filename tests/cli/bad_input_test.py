@@ -160,7 +160,7 @@ EARLY = {
     "top-p": (["--top-p", "2"], 2, ["top-p is 2"]),
     "unwritable --dump-kept": (["--dump-kept", "{}/absent/kept.json"], 1, ["absent/kept.json", "No such file"]),
     "--dump-kept to a folder": (["--dump-kept", "{}"], 1, ["it is a folder"]),
-    "--save-kv to a link to nothing": (["--save-kv", "{}/dangling"], 1, ["a link to what is not there"]),
+    "--save-kv to a link to nothing": (["--save-kv", "{}/dangling"], 1, ["a link to a file that does not exist"]),
 }
 
 

@@ -85,7 +85,7 @@ def test_one_that_cannot_be_used_is_refused(model, text, calibration, folder):
     damaged.write_bytes(whole[: len(whole) // 2])
     refused(damaged, "truncated", str(len(whole)))
     damaged.write_bytes(whole[:8] + b"\7" + whole[9:])
-    refused(damaged, "format version 7, this program reads version 3")
+    refused(damaged, "format version 7, but this winnow reads version 3")
     damaged.write_bytes(whole[:-20] + b"?" + whole[-19:])
     refused(damaged, "checksum")
     damaged.write_bytes(b"")

@@ -148,7 +148,7 @@ def test_saved_loaded_and_shown_tokens_are_the_same(few, tmp_path):
 
 def test_wrong_usage(few, raw_model):
     assert chat(["hi"], *few, "-f", "-", code=2)[1].count("\n") == 1
-    assert "there is no chat template; messages are written by the built-in template chatml" in chat(["hi"], "-m", raw_model, "-n", "1")[1]
+    assert "there is no chat template; messages are rendered with the built-in template chatml" in chat(["hi"], "-m", raw_model, "-n", "1")[1]
     assert "Example" in subprocess.run([WINNOW, "chat", "--help"], capture_output=True, text=True).stdout
 
 

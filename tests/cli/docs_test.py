@@ -141,8 +141,8 @@ def test_wrong_usage(model, good, tmp_path):
 
 
 def test_a_place_that_cannot_be(model, good):
-    refused("list", "--store", "foo://user:secret@host", says="documents cannot be kept in foo://", code=2)
-    refused("add", "-m", model, "--store", "foo://host", good, says="documents cannot be kept in foo://", code=2, cwd=FOLDER)
+    refused("list", "--store", "foo://user:secret@host", says="documents cannot be stored at foo://", code=2)
+    refused("add", "-m", model, "--store", "foo://host", good, says="documents cannot be stored at foo://", code=2, cwd=FOLDER)
     assert not (FOLDER / "foo:").exists()
     refused("list", "--store", "redis://127.0.0.1:1", says="cannot be reached")
 
@@ -165,7 +165,7 @@ def test_a_damaged_folder(model, good, two):
     whole = data.read_bytes()
     data.write_bytes(b"")
     for command in (["verify"], ["list"], ["rm", "stdin"], ["add", "-m", model, good]):
-        refused(*command, "--store", store, says=f"{data} is no store of winnow, or is damaged: it has 0 bytes")
+        refused(*command, "--store", store, says=f"{data} was not made by winnow, or is damaged: it has 0 bytes")
     data.write_bytes(whole[: len(whole) // 2])
     refused("verify", "--store", store, says=(f"{data} is truncated", f"{len(whole) // 2} of"))
     data.write_bytes(whole)

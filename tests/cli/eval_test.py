@@ -54,7 +54,7 @@ def records(work, *outs):
                 record = json.loads(line)
                 record.pop("timings")
                 key = tuple(record[k] for k in ("task", "id", "spec", "budget", "kv_type", "protocol")) + tuple(filter(None, [record.get("max_prompt")]))
-                assert key not in found, f"{key} is there twice"
+                assert key not in found, f"{key} occurs twice"
                 found[key] = record
     return found
 

@@ -41,7 +41,7 @@ def test_an_architecture_that_winnow_does_not_know(unknown):
 
 def test_a_projector(tmp_path):
     shown = inspect(make_tiny_gguf(str(tmp_path / "mmproj.gguf"), "clip"))
-    assert shown.returncode == 1 and "clip" in shown.stdout and "projector of images or sound" in shown.stderr, shown
+    assert shown.returncode == 1 and "clip" in shown.stdout and "projector for images or sound" in shown.stderr, shown
 
 
 def test_a_download_that_stopped(model, tmp_path):

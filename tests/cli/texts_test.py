@@ -19,9 +19,9 @@ KINDS = {
     "bzip2": (lambda path: path.write_bytes(bz2.compress(WORDS.encode())), "bzip2", "bunzip2 -c"),
     "xz": (lambda path: path.write_bytes(lzma.compress(WORDS.encode())), "xz", "xz -dc"),
     "zip": (lambda path: zipfile.ZipFile(path, "w").writestr("word/document.xml", WORDS), "docx", "pandoc"),
-    "PNG": (lambda path: path.write_bytes(b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"), "picture (PNG)", "tesseract"),
-    "JPEG": (lambda path: path.write_bytes(b"\xff\xd8\xff\xe0\0\x10JFIF"), "picture (JPEG)", "tesseract"),
-    "GGUF": (lambda path: path.write_bytes(b"GGUF\3\0\0\0"), "model (GGUF)", "no text"),
+    "PNG": (lambda path: path.write_bytes(b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"), "image (PNG)", "tesseract"),
+    "JPEG": (lambda path: path.write_bytes(b"\xff\xd8\xff\xe0\0\x10JFIF"), "image (JPEG)", "tesseract"),
+    "GGUF": (lambda path: path.write_bytes(b"GGUF\3\0\0\0"), "model (GGUF)", "not text"),
     "UTF-16": (lambda path: path.write_text(WORDS, "utf-16"), "UTF-16", "iconv -f UTF-16 "),
     "UTF-32": (lambda path: path.write_text(WORDS, "utf-32"), "UTF-32", "iconv -f UTF-32 "),
 }
@@ -31,7 +31,7 @@ ENCODINGS = {
     "Windows-1252": (f"\u201c{WORDS}\u201d".encode("cp1252"), ["byte 0 (line 1) is 0x93", "iconv -f WINDOWS-1252"]),
     "damaged": (WORDS.encode() + b"\xff" + WORDS.encode(), [f"byte {len(WORDS.encode())} (line 2) is 0xff", "iconv -c -f UTF-8"]),
     "zero": (b"some\0words", ["byte 4 (line 1) is zero"]),
-    "an odd number of bytes": (b"a\0b", ["no text", "byte 1 (line 1) is zero"]),
+    "an odd number of bytes": (b"a\0b", ["not text", "byte 1 (line 1) is zero"]),
     "empty": (b"", ["is empty"]),
 }
 
@@ -57,7 +57,7 @@ def test_a_file_that_is_no_text_is_named(start, model, tmp_path, kind):
     path = tmp_path / "the file"
     make(path)
     errors = refused([*start, "-f", path, "-p", "and?"], str(path), *parts)
-    assert "no text" in errors or f"'{path}'" in errors, errors  # quoted for a shell
+    assert "not text" in errors or f"'{path}'" in errors, errors  # quoted for a shell
     refused([*start, "-p", "and?"], "stdin", *parts, input=path.read_bytes())
     for command in (["run", "-m", model, "--raw", "--jsonl", path, "-o", tmp_path / "out"], ["chat", "-m", model, "--raw", "-f", path],
                     ["docs", "add", "-m", model, "--store", tmp_path / "store", path], ["calibrate", model, path, "--raw", "-o", tmp_path / "cal"],
@@ -88,7 +88,7 @@ def test_a_text_that_is_cut_within_a_character_is_read(start, tmp_path):
     path = tmp_path / "cut.txt"
     path.write_bytes("Sûr".encode()[:2])
     result = run([*start, "-f", path])
-    assert result.returncode == 0 and b"ends within a character" in result.stderr, result.stderr
+    assert result.returncode == 0 and b"ends in the middle of a character" in result.stderr, result.stderr
 
 
 def answer(result):

@@ -240,7 +240,8 @@ TEST_P(ArchiveTest, refuses_other_models_and_versions) {
 
   const std::uint32_t later = kDocumentVersion + 1;
   open()->change([&](store::Change& c) { c.put_record(kFormatKey, std::as_bytes(std::span(&later, 1))); });
-  EXPECT_NE(refusal([&] { archive(); }).find("have format version 2, this program reads version 1"), std::string::npos);
+  EXPECT_NE(refusal([&] { archive(); }).find("have format version 2, but this winnow reads version 1"),
+            std::string::npos);
 }
 
 TEST_P(ArchiveTest, exported_documents_come_back) {
@@ -358,7 +359,7 @@ TEST_P(ArchiveTest, what_is_removed_while_it_is_read_is_an_error) {
   archive().remove(std::span(&a, 1));
   put("other", tiny_.read(300, {}, 5));
   expect_lane(held.stretches.front()[0], document.sequence().lanes(0), 0, 0);
-  EXPECT_NE(refusal([&] { stored->read_all(1); }).find("is gone: somebody has removed or replaced the document"),
+  EXPECT_NE(refusal([&] { stored->read_all(1); }).find("is gone: the document was removed or replaced meanwhile"),
             std::string::npos);
 }
 
@@ -417,13 +418,13 @@ TEST_P(ArchiveTest, names_of_the_first_version_are_read) {
 TEST_P(ArchiveTest, a_record_that_is_none_of_its_kinds_is_damage) {
   put("a", tiny_.read(100));
   open()->change([](store::Change& change) { change.put_record("m/a", {}); });
-  EXPECT_NE(refusal([&] { archive().list(); }).find("a record of an unknown kind"), std::string::npos);
+  EXPECT_NE(refusal([&] { archive().list(); }).find("a record is of an unknown kind"), std::string::npos);
   EXPECT_EQ(archive().verify({}).size(), 1U);
   open()->change([](store::Change& change) {
     change.erase_record("m/a");
     change.erase_record(kFormatKey);
   });
-  EXPECT_NE(refusal([&] { archive(); }).find("their format's version is not there"), std::string::npos);
+  EXPECT_NE(refusal([&] { archive(); }).find("the version of their format is missing"), std::string::npos);
 }
 
 /// Replies of a server are checked each time, not only the first time.
@@ -455,7 +456,7 @@ TEST(CopiedDocumentTest, copies_are_verified_whenever_they_are_fetched) {
             std::string::npos);
   EXPECT_NE(refusal([&] { read_small->read_all(1); }).find("the checksum of its lanes"), std::string::npos);
   change([](std::string& answer) { answer = test::text_reply("short"); });
-  EXPECT_NE(refusal([&] { read_plain->read(1, std::span(&stretch, 1)); }).find("other lengths than asked"),
+  EXPECT_NE(refusal([&] { read_plain->read(1, std::span(&stretch, 1)); }).find("lengths other than requested"),
             std::string::npos);
   EXPECT_FALSE(refusal([&] { read_small->read_all(1); }).empty());
   server.tamper({});

@@ -38,7 +38,7 @@ TEST_F(BorderTest, models_with_windows_are_refused) {
   write_tiny_gguf(tiny_with_windows(8, {true, false, true}), folder / "tiny.gguf");
   Session session(Model::load(folder / "tiny.gguf"), {1, Precision::f32});
   expect_refused<UsageError>([&] { documents::ingest(session, {"a text"}, {}); },
-                             "documents need a model without sliding windows: 2 of the 3 layers of ");
+                             "documents need a model without sliding windows, but 2 of the 3 layers of ");
 }
 
 TEST_F(BorderTest, models_whose_layers_read_other_layers_keys_are_refused) {
@@ -57,7 +57,7 @@ TEST_F(BorderTest, models_whose_keys_cannot_be_turned_are_refused) {
   write_tiny_gguf(tiny_of("hunyuan-dense"), folder / "tiny.gguf");
   Session session(Model::load(folder / "tiny.gguf"), {1, Precision::f32});
   expect_refused<UsageError>([&] { documents::ingest(session, {"a text"}, {}); },
-                             "documents cannot be put together with the architecture hunyuan-dense");
+                             "documents cannot be combined with the architecture hunyuan-dense");
 }
 
 TEST_F(BorderTest, any_lengths_work_with_any_method) {
@@ -124,9 +124,9 @@ TEST_F(BorderTest, compressed_documents_are_for_reuse_alone) {
   EXPECT_EQ(asked.cache.stats().entries_min, 64 + 200 + 17);
   EXPECT_NEAR(asked.sequence_ratio, 264.0 / 500, 1e-9);
   for (const auto* kv : {"ems", "streaming-llm:when=prefill", "snapkv:positions=cache"})
-    expect_refused<UsageError>([&] { document(tokens(300, 1), kv, "100"); }, "do not stay at their places");
+    expect_refused<UsageError>([&] { document(tokens(300, 1), kv, "100"); }, "do not stay at their positions");
   for (const auto* kv : {"quest", "quest(snapkv)", "streaming-llm", "infllm"})
-    expect_refused<UsageError>([&] { document(tokens(300, 1), kv, "100"); }, "only some of its entries");
+    expect_refused<UsageError>([&] { document(tokens(300, 1), kv, "100"); }, "which entries a query reads");
 }
 
 TEST_F(BorderTest, documents_that_cannot_be_read_are_refused) {

@@ -112,7 +112,7 @@ TEST_F(DamagedStoreTest, names_are_covered_by_their_checksum) {
   // The changed name is still the last one, so the order of keys does not reveal the damage.
   EXPECT_NE(says(2, 'c' ^ 'd').find("the document d in " + folder_ + " is damaged: its checksum"), std::string::npos)
       << says(2, 'c' ^ 'd');
-  EXPECT_NE(says(0, 'n' ^ 'o').find("damaged: there is a record of an unknown kind"), std::string::npos)
+  EXPECT_NE(says(0, 'n' ^ 'o').find("damaged: a record is of an unknown kind"), std::string::npos)
       << says(0, 'n' ^ 'o');
 }
 

@@ -194,9 +194,9 @@ TEST_F(SharedKeys, methods_that_choose_what_is_read_are_refused) {
     try {
       prefill(with_budget(spec));
     } catch (const UsageError& error) {
-      EXPECT_EQ(error.what(), Spec::parse(spec).print() +
-                                  " cannot run yet with a model of which 3 layers read other "
-                                  "layers' keys: it chooses keys for one");
+      EXPECT_EQ(error.what(),
+                Spec::parse(spec).print() +
+                    " cannot run yet with a model in which 3 layers read other layers' keys: it chooses keys for one");
       refused.insert(spec);
     }
   }
@@ -226,7 +226,7 @@ TEST_F(NormedAfterRotation, methods_that_turn_keys_or_queries_are_refused_and_th
     } catch (const UsageError& error) {
       EXPECT_EQ(std::string(error.what())
                     .find(Spec::parse(spec).print() + " cannot run with the architecture "
-                                                      "hunyuan-dense: it turns keys or queries"),
+                                                      "hunyuan-dense: it rotates keys or queries"),
                 0U)
           << error.what();
       refused.insert(spec);

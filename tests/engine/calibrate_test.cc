@@ -299,9 +299,9 @@ TEST_F(CalibrationFile, whose_bytes_are_changed_is_refused) {
 TEST_F(CalibrationFile, of_another_kind_version_or_model_is_refused) {
   auto version = bytes_;
   version[8] = 9;
-  expect_refused(version, "has format version 9, this program reads version 3");
+  expect_refused(version, "has format version 9, but this winnow reads version 3");
   version[8] = 2;
-  expect_refused(resealed(version), "has format version 2, this program reads version 3");
+  expect_refused(resealed(version), "has format version 2, but this winnow reads version 3");
   expect_refused("GGUF and so on, longer than a header is, which has 32 bytes", "is not a calibration");
   const auto other_path = folder_ / "other.gguf";
   TinyModel other;
@@ -351,11 +351,11 @@ TEST_F(CalibrationFile, without_what_a_method_needs_is_refused_by_it) {
     return usage_error([&] { session.prefill(prompt, std::span(&options, 1)); });
   };
   EXPECT_EQ(refused_by("kvzap", [](auto& facts) { facts.erase("predicted scores"); }),
-            "the calibration has no predicted scores: make it anew with winnow calibrate");
+            "the calibration has no predicted scores: make a new one with winnow calibrate");
   const auto count = hparams().layer(1).n_head_kv * (hparams().n_embd + 1);
   EXPECT_EQ(refused_by("kvzap", [](auto& facts) { facts["predicted scores"].pop_back(); }),
-            fmt::format("the calibration's predicted scores are {} numbers of a layer, expected {}: make it anew with "
-                        "winnow calibrate",
+            fmt::format("the calibration's predicted scores have {} numbers for a layer, expected {}: make a new one "
+                        "with winnow calibrate",
                         count - 1, count));
   EXPECT_NE(refused_by("triattention", [](auto& facts) { facts["query statistics"].push_back(1); }), "");
   EXPECT_EQ(refused_by("triattention", [](auto& facts) { facts.erase("predicted scores"); }), "");

@@ -338,7 +338,7 @@ TEST_F(SmallFile, every_other_length_is_refused) {
 
 TEST_F(SmallFile, another_version_says_so) {
   bytes_[8] = std::byte{9};
-  EXPECT_NE(refusal(bytes_).find("version 9, this program reads version 2"), std::string::npos);
+  EXPECT_NE(refusal(bytes_).find("version 9, but this winnow reads version 2"), std::string::npos);
 }
 
 /// Files with a wrong number and correct checksums are refused, or still work for a few steps.

@@ -317,10 +317,9 @@ TEST_F(WindowsTest, a_later_turn_keeps_what_its_last_rows_attend_to) {
   const auto kept = cache.kept();
   const CacheMark begin = cache.mark();
   session_->extend(cache, turn);
-  EXPECT_EQ(
-      refusal_of([&] { session_->compress(cache, turn); }),
-      "cannot compress 89 tokens of 150: a window of 24 has lost what came before them, which a mark of their begin "
-      "would have");
+  EXPECT_EQ(refusal_of([&] { session_->compress(cache, turn); }),
+            "cannot compress the last 89 of 150 tokens: a sliding window of 24 has lost the entries before them; pass "
+            "a mark taken where they begin");
   session_->compress(cache, turn, begin);
   expect_windows(cache, kPrompt);
   EXPECT_EQ(cache.stats().entries_max, 64);
@@ -398,9 +397,9 @@ TEST_F(WindowsTest, lanes_of_a_file_that_hold_no_window_are_refused) {
     if (wrong == 0) std::swap(others[3], others[4]);
     if (wrong == 1) others[0] = 7;
     if (wrong == 2) std::reverse(others.begin(), others.end());
-    EXPECT_NE(
-        refusal_with(others).find("a lane of up to 24 entries does not hold the last ones of 150 in a window of 24"),
-        std::string::npos)
+    EXPECT_NE(refusal_with(others).find(
+                  "a lane with a limit of 24 entries does not hold the last of 150 tokens in a window of 24"),
+              std::string::npos)
         << wrong;
   }
 }
@@ -466,7 +465,7 @@ TEST_F(WindowsTest, budgets_and_bytes_are_those_of_the_layers_without_windows) {
   const auto third = prefill(options_of("snapkv", "40%", "f32")).caches.front().stats();
   EXPECT_EQ(third.entries_max, 60);
   EXPECT_EQ(refusal_of([&] { prefill(options_of("knorm", "32KiB", "f32")); }),
-            "a budget of 32KiB is too small: the windows of 3 layers take 36.6 KiB of 150 tokens");
+            "a budget of 32KiB is too small: the sliding windows of 3 layers alone take 36.6 KiB with 150 tokens");
 }
 
 TEST_F(WindowsTest, pyramids_fall_over_the_layers_without_windows) {
@@ -484,7 +483,7 @@ TEST_F(WindowsTest, where_all_layers_have_one_only_full_runs) {
   const auto text = tokens(kPrompt);
   const auto options = options_of("snapkv", "64", "f32");
   EXPECT_EQ(refusal_of([&] { session.prefill(text, std::span(&options, 1)); }),
-            "all 2 layers of the model have windows, of which nothing is evicted: snapkv cannot run, full can");
+            "all 2 layers of the model have sliding windows, so snapkv has nothing to evict: use full");
   const auto full = options_of("full", "", "f32");
   auto prefilled = session.prefill(text, std::span(&full, 1));
   session.extend(prefilled.caches.front(), text);

@@ -219,7 +219,7 @@ def test_a_private_repository_needs_its_token(hub, model, monkeypatch):
     hub.private[NAME] = TOKEN
     check_failure(inspect(), NAME, "HF_TOKEN")
     monkeypatch.setenv("HF_TOKEN", TOKEN[:-1] + "b")
-    check_failure(inspect(), "does not take the token")
+    check_failure(inspect(), "rejects the token")
     monkeypatch.setenv("HF_TOKEN", TOKEN)
     path_of(inspect())
 
@@ -228,7 +228,7 @@ def test_a_token_that_is_not_sent_is_named(hub, model, monkeypatch):
     """llama.cpp sends only tokens that look like Hugging Face's."""
     hub.private[NAME] = "secret"
     monkeypatch.setenv("HF_TOKEN", "secret")
-    check_failure(inspect(), "does not take the token", "hf_")
+    check_failure(inspect(), "rejects the token", "hf_")
 
 
 def test_a_token_goes_to_the_hub_alone(hub, model, monkeypatch):

@@ -79,7 +79,7 @@ TEST_F(Described, an_unknown_architecture_by_the_usual_keys) {
   model.type = GGML_TYPE_Q4_0;
   model.keys = {{".attention.sliding_window", 16U}};
   const auto d = of(model);
-  EXPECT_EQ(d.refusal.find(path_ + ": architecture 'mamba' is not supported; supported are llama, qwen2,"), 0U);
+  EXPECT_EQ(d.refusal.find(path_ + ": architecture 'mamba' is not supported; winnow supports llama, qwen2,"), 0U);
   EXPECT_EQ(std::tie(d.info.arch, d.info.name, d.info.weight_type), std::tuple("mamba", "tiny", "q4_0"));
   EXPECT_EQ(std::tie(d.info.n_layer, d.info.n_embd, d.info.n_head, d.info.n_head_kv, d.info.head_dim),
             std::tuple(2, 64, 4, 2, 64));
@@ -110,10 +110,10 @@ TEST_F(Described, a_key_or_a_tensor_is_the_reason) {
 
 TEST_F(Described, files_that_are_no_language_models) {
   of({});
-  const std::string begin = path_ + " is no language model but ";
+  const std::string begin = path_ + " is not a language model but ";
   set_text("general.type", "model");
   set_text("general.architecture", "clip");
-  EXPECT_EQ(describe_model(path_).refusal.find(begin + "a projector of images or sound (clip, mmproj)"), 0U);
+  EXPECT_EQ(describe_model(path_).refusal.find(begin + "a projector for images or sound (clip, mmproj)"), 0U);
   of({});
   for (const char* type : {"mmproj", "adapter", "imatrix"}) {
     set_text("general.type", type);

@@ -100,19 +100,19 @@ TEST_F(BadModel, another_architecture) {
   test::TinyModel model;
   model.arch = "mamba";
   test::write_tiny_gguf(model, path_);
-  expect_in("architecture 'mamba' is not supported; supported are llama, qwen2, qwen3, gemma", error());
+  expect_in("architecture 'mamba' is not supported; winnow supports llama, qwen2, qwen3, gemma", error());
 }
 
 TEST_F(BadModel, shapes_and_keys_that_do_not_fit) {
   replace("blk.1.attn_q.weight", "blk.7.attn_q.weight");
   expect_in("tensor blk.1.attn_q.weight is missing", error());
   replace("blk.0.ffn_norm.weight", "blk.1.ffn_norm.weight");
-  expect_in("is there twice", error());
+  expect_in("occurs twice", error());
   expect_in("cannot share", error_with([](test::TinyModel& m) { m.n_head_kv = 3; }));
   replace("<0x41>", "<0x42>");
   expect_in("token", error());
   replace("word270", "word271");
-  expect_in("is there twice", error());
+  expect_in("occurs twice", error());
 }
 
 TEST_F(BadModel, layers_that_do_not_fit) {
@@ -131,7 +131,8 @@ TEST_F(BadModel, layers_that_do_not_fit) {
             error_of_layers([](auto& layers) { layers[1].rope_freq_base = 0; }));
   expect_in("rope.dimension_count is 66, expected an even number from 2 to 64",
             error_of_layers([](auto& layers) { layers[1].n_rot = 66; }));
-  expect_in("one tensor of RoPE factors is for layers that turn 16 pairs and 32", error_with([](test::TinyModel& m) {
+  expect_in("one tensor of RoPE factors cannot serve layers that rotate 16 pairs and 32 pairs",
+            error_with([](test::TinyModel& m) {
               m.rope_factors = true;
               m.layers.resize(2);
               m.layers[1].n_rot = 32;
@@ -151,13 +152,13 @@ TEST_F(BadModel, keys_that_change_what_the_network_computes) {
   }
   expect_in("key llama.expert_used_count is missing", error_of_key({".expert_count", 8U}));
   for (const unsigned type : {2U, 4U})
-    expect_in("only 1 (mean) and 3 (last) are supported", error_of_key({".pooling_type", type}));
+    expect_in("expected 1 (mean) or 3 (last)", error_of_key({".pooling_type", type}));
   for (const unsigned type : {0U, 1U, 3U}) EXPECT_EQ(error_of_key({".pooling_type", type}), "");
   expect_in("only causal attention is supported", error_of_key({".attention.causal", false}));
   EXPECT_EQ(error_of_key({".attention.causal", true}), "");
   EXPECT_EQ(error_of_key({".attention.sliding_window", 64U}), "") << "llama.cpp ignores it in this architecture";
   EXPECT_EQ(error_of_key({".vocab_size", 288U}), "");
-  expect_in("rope.scaling.type is 'dynamic', supported are none, linear, yarn and longrope",
+  expect_in("rope.scaling.type is 'dynamic', expected none, linear, yarn or longrope",
             error_of_key({".rope.scaling.type", "dynamic"}));
 }
 
@@ -225,7 +226,7 @@ TEST_F(BadModel, shapes_of_layers_with_windows) {
   EXPECT_EQ(std::tie(layers[0].n_head_kv, layers[0].head_dim, layers[0].window), std::tuple(4, 32, 8));
   EXPECT_EQ(std::tie(layers[2].n_head_kv, layers[2].head_dim, layers[2].window), std::tuple(2, 64, 0));
   expect_in("keys of 16 and values of 32 dimensions", error_of_keys({{".attention.key_length_swa", 16U}}));
-  expect_in("the head dimension is 520, supported are 1 to 512",
+  expect_in("the head dimension is 520, expected 1 to 512",
             error_of_keys({{".attention.key_length", 520U}, {".attention.value_length", 520U}}));
   expect_in("rope.dimension_count is 34, expected an even number from 2 to 32",
             error_of_keys({{".rope.dimension_count_swa", 34U}}));
@@ -247,8 +248,8 @@ TEST_F(BadModel, layers_that_read_other_layers_keys_and_embed_tokens) {
   EXPECT_EQ(Model::load(path_)->info().kv_bytes_per_token, 2U * 2 * 64 * 2) << "of one layer without a window";
   expect_in("key gemma4.attention.shared_kv_layers is 5, expected 0 to 4", error_of(5));
   expect_in(
-      "layer 2 has 4 query heads, 2 KV heads of 64 dimensions and a window of 0, and reads the keys of layer 1, which "
-      "has 4, 4 of 32 and 8",
+      "layer 2 (4 query heads, 2 KV heads of 64 dimensions, window 0) reads the keys of layer 1, which has other sizes "
+      "(4, 4 of 32, 8)",
       error_of(4));
   const std::string length = ".embedding_length_per_layer_input";
   expect_in("key gemma4" + length + " is 12, expected a multiple of 8", error_of(3, {{length, 12U}}));
@@ -336,7 +337,7 @@ TEST_F(BadModel, experts_that_do_not_fit) {
             error_of_key({".expert_feed_forward_length", 128U}));
   expect_in("tensor blk.0.ffn_gate_shexp.weight has the shape [64, 160], expected [64, 64]",
             error_of_key({".expert_shared_feed_forward_length", 64U}));
-  expect_in("16 experts share a feed-forward part of the width 8", error_of_experts([](test::TinyModel& m) {
+  expect_in("16 experts cannot share a feed-forward width of 8", error_of_experts([](test::TinyModel& m) {
               m.n_ff = 8;
               m.n_expert = m.n_expert_used = 16;
               m.keys = {{".expert_feed_forward_length", 0U}};
@@ -365,7 +366,7 @@ TEST_F(BadModel, keys_of_routers_and_of_layers_without_experts) {
             error_of_key({".expert_shared_count", 1025U}));
   expect_in("tensor blk.1.ffn_gate_shexp.weight has the shape [64, 192], expected [64, 96]",
             error_of_key({".expert_shared_count", 1U}));
-  expect_in("the shared expert is as wide as 2 of the width 4194304, supported are 4194304 in all",
+  expect_in("2 shared experts of width 4194304 are together wider than the largest supported width, 4194304",
             error_of_key({".expert_feed_forward_length", 4194304U}));
   expect_in("key qwen2moe.leading_dense_block_count is not supported", error_with([](test::TinyModel& m) {
               m.arch = "qwen2moe";
@@ -384,7 +385,7 @@ TEST_F(BadModel, experts_of_a_type_without_products) {
   ASSERT_EQ(bytes[type], GGML_TYPE_F32);
   bytes[type] = GGML_TYPE_I32;  // of the same size
   write(bytes);
-  expect_in("tensor blk.1.ffn_up_exps.weight is of type i32, which ggml cannot multiply by", error());
+  expect_in("tensor blk.1.ffn_up_exps.weight is of type i32, for which ggml has no matrix product", error());
 }
 
 TEST_F(BadModel, a_hostile_header_asks_for_no_memory) {

@@ -125,7 +125,8 @@ TEST_F(ModelFileTest, every_type_of_matrix_is_multiplied_or_refused_by_name) {
       const std::string name = ggml_type_name(type);
       if (refused.contains(name)) {
         seen.insert(name);
-        expect_error("tensor " + std::string(tensor) + " is of type " + name + ", which ggml cannot multiply by");
+        expect_error("tensor " + std::string(tensor) + " is of type " + name +
+                     ", for which ggml has no matrix product");
       } else {
         EXPECT_EQ(error(), "") << tensor << ": " << name;
       }
@@ -212,7 +213,7 @@ TEST_F(ModelFileTest, tokenizers_that_merge_pieces_and_fall_back_on_bytes) {
     EXPECT_EQ(model->vocab().text(kBytes + 0xC3), "\xC3");
   }
   edit([&](gguf_context* gguf) { gguf_remove_key(gguf, "tokenizer.ggml.bos_token_id"); });
-  expect_error("key tokenizer.ggml.bos_token_id is missing, which a text begins with");
+  expect_error("key tokenizer.ggml.bos_token_id is missing, but texts begin with this token");
 }
 
 TEST_F(ModelFileTest, sizes_whose_sum_overflows) {

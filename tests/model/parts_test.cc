@@ -105,10 +105,9 @@ TEST_F(Parts, others_than_the_first_are_refused_by_its_name) {
 TEST_F(Parts, are_found_by_their_names) {
   const auto paths = split();
   std::filesystem::rename(paths[0], folder_ / "first.gguf");
-  EXPECT_EQ(
-      error_of(folder_ / "first.gguf"),
-      (folder_ / "first.gguf") +
-          " is part 1 of 3 of a model: its name must end with -00001-of-00003.gguf, so that the others are found");
+  EXPECT_EQ(error_of(folder_ / "first.gguf"), (folder_ / "first.gguf") +
+                                                  " is part 1 of 3 of a model: its name must end with "
+                                                  "-00001-of-00003.gguf, so that the other parts can be found");
 }
 
 TEST_F(Parts, that_do_not_belong_together) {
@@ -132,11 +131,11 @@ TEST_F(Parts, that_do_not_belong_together) {
         split([=](int, gguf_context* gguf) { gguf_set_val_i32(gguf, "split.tensors.count", tensors); }).front());
   };
   EXPECT_EQ(of_all(26), "");
-  EXPECT_EQ(of_all(27), first + ": the 3 parts of the model have 26 tensors, split.tensors.count is 27");
+  EXPECT_EQ(of_all(27), first + ": the 3 parts of the model have 26 tensors, but split.tensors.count is 27");
   EXPECT_EQ(error_of(split([](int part, gguf_context* gguf) {
                        if (part == 0) gguf_set_val_u32(gguf, "split.count", 70000);
                      }).front()),
-            first + ": split.no is 0 and split.count is 70000, which no part has");
+            first + ": split.no is 0 and split.count is 70000, which is not possible for a part of a model");
 }
 
 TEST_F(Parts, of_two_models) {

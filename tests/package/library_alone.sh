@@ -28,7 +28,7 @@ run_examples "$cmake" "$source" "$work"
 "$cmake" -S "$source/tests/package/no_stores" -B "$work/no_stores" "-DCMAKE_PREFIX_PATH=$work/prefix" >/dev/null
 "$cmake" --build "$work/no_stores" >/dev/null
 said=$("$work/no_stores/no_stores" "$work/documents" redis://localhost)
-expected="documents cannot be kept in $work/documents: this winnow was built without LMDB
-documents cannot be kept on a Redis server: this winnow was built without hiredis"
+expected="documents cannot be stored in the folder $work/documents: this winnow was built without LMDB
+documents cannot be stored on a Redis server: this winnow was built without hiredis"
 [ "$said" = "$expected" ] || { echo "$said"; exit 1; }
 [ ! -e "$work/documents" ]

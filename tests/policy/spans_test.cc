@@ -354,12 +354,12 @@ TEST(Span, refuses_with_the_reason_what_does_not_fit) {
   const auto says = [](const std::string& spec, const std::string& why) {
     EXPECT_NE(refusal(spec).find(why), std::string::npos) << spec << ": " << refusal(spec);
   };
-  says("span(chunk(snapkv))", "it keeps whole chunks of 20 positions already");
-  says("chunk(span(snapkv))", "it keeps words, by scores of which 0.7 is handed on");
+  says("span(chunk(snapkv))", "it already keeps whole chunks of 20 positions");
+  says("chunk(span(snapkv))", "it already keeps words, by scores of which each entry passes 0.7 on");
   says("span(streaming-llm)", "ranks nothing");
   says("span(ada(snapkv)):per=layer", "share the budget by need");
-  says("span(snapkv):before=-1", "it takes 0 to 1");
-  says("span(snapkv):stop=word", "it takes none|line|sentence");
+  says("span(snapkv):before=-1", "not possible: give 0 to 1");
+  says("span(snapkv):stop=word", "not possible: give none|line|sentence");
   EXPECT_EQ(Spec::parse("span(snapkv:window=8):after=0.92,stop=sentence,per=auto").print(), "span(snapkv:window=8)");
 }
 

@@ -125,7 +125,7 @@ TEST(BudgetText, reads_and_prints) {
   for (const char* text : {"512", "10%", "2.5%", "100%", "64MiB", "1GiB", "12KiB"})
     EXPECT_EQ(Budget::parse(text).print(), text);
   EXPECT_EQ(error_of([] { Budget::parse("64MB"); }),
-            "the budget '64MB' has the unit 'MB', and not %, KiB, MiB or GiB: give entries per KV head (512), a share "
+            "the budget '64MB' has the unit 'MB', expected %, KiB, MiB or GiB: give entries per KV head (512), a share "
             "(10%) or bytes (64MiB)");
   EXPECT_NE(error_of([] { Budget::parse("10B"); }).find("has the unit 'B'"), std::string::npos);
   for (const char* text : {"abc", "5%%", "5 MB", "5MBMiB", "0x10"})

@@ -293,7 +293,7 @@ def test_an_answer_is_that_of_the_command(shelf, store, model):
         pytest.param({"winnow": {"documents": ["a"], "ask": "multi-infllm"}}, 400, "winnow.budget", ["needs a budget"], id="no_budget"),
         pytest.param({"winnow": {"documents": ["a"], "budget": 64}}, 400, "winnow.budget", ["takes no budget"], id="budget"),
         pytest.param({"winnow": {"documents": ["a"], "kv": "snapkv", "budget": 64}}, 400, "winnow.kv", ["does not go with"], id="kv"),
-        pytest.param({"winnow": {"documents": ["small"]}}, 400, None, ["samkv cannot work on document 1 of 1", "reuse can"], id="compressed"),
+        pytest.param({"winnow": {"documents": ["small"]}}, 400, None, ["samkv needs all tokens of a document, but document 1 of 1", "use reuse or recompute"], id="compressed"),
         pytest.param({"winnow": {"documents": ["a"]}, "messages": [{"role": "system", "content": "x"}, {"role": "user", "content": "y"}]}, 400, "messages", ["one message"], id="system"),
         pytest.param({"winnow": {"documents": ["a"] * 257}}, 400, "winnow.documents", ["257 elements: at most 256"], id="too_many"),
     ],

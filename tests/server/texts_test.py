@@ -110,7 +110,7 @@ def test_a_model_without_a_template_has_the_nearest_one(work):
         messages = {"messages": [{"role": "user", "content": "x"}]}
         assert one.good("/apply-template", messages)["prompt"] == "<|im_start|>user\nx<|im_end|>\n<|im_start|>assistant\n"
         assert one.good("/v1/chat/completions", {**messages, "max_tokens": 1})["choices"]
-        assert one.said().count("there is no chat template; messages are written by the built-in template chatml") == 1
+        assert one.said().count("there is no chat template; messages are rendered with the built-in template chatml") == 1
         assert one.good("/v1/completions", {"prompt": "x", "max_tokens": 1})["choices"]
         assert one.get("/tokenizer_info")[1]["chat_template"] is None
 

@@ -173,7 +173,7 @@ TEST_F(FolderTest, says_why_it_cannot_be_one) {
   std::filesystem::remove(path_ + "/letter.txt");
 
   std::ofstream(path_ + "/data.mdb") << std::string(10'000, 'x');
-  EXPECT_NE(refusal([&] { open(); }).find("no store of winnow, or is damaged"), std::string::npos);
+  EXPECT_NE(refusal([&] { open(); }).find("was not made by winnow, or is damaged"), std::string::npos);
 }
 
 TEST_F(FolderTest, a_cut_file_is_refused) {
@@ -201,7 +201,7 @@ TEST_F(FolderTest, a_file_of_no_bytes_is_damaged) {
   add(*open(), "0000", pattern(100, 1));
   std::filesystem::resize_file(path_ + "/data.mdb", 0);
   for (const auto missing : {Missing::is_an_error, Missing::is_created}) {
-    EXPECT_NE(refusal([&] { open(missing); }).find("data.mdb is no store of winnow, or is damaged: it has 0 bytes"),
+    EXPECT_NE(refusal([&] { open(missing); }).find("data.mdb was not made by winnow, or is damaged: it has 0 bytes"),
               std::string::npos);
   }
 }

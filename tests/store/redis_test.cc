@@ -66,18 +66,18 @@ TEST(RedisAddressTest, the_password_may_come_from_the_environment) {
 
 TEST(RedisAddressTest, what_cannot_be_is_named_without_the_password) {
   for (const auto& [url, why] : std::vector<std::pair<std::string, std::string>>{
-           {"redis://localhost:port", "the port is no number up to 65535"},
-           {"redis://localhost:65536", "the port is no number up to 65535"},
+           {"redis://localhost:port", "the port is not a number from 0 to 65535"},
+           {"redis://localhost:65536", "the port is not a number from 0 to 65535"},
            {"redis://localhost:1/two", "the database is no number"},
-           {"redis://::1:6379", "an IPv6 address stands in brackets"},
-           {"redis://[::1", "a bracket that is not closed"},
-           {"redis://[::1]6379", "something stands after the host's bracket"},
+           {"redis://::1:6379", "an IPv6 address must be in brackets"},
+           {"redis://[::1", "the host has a [ without a ]"},
+           {"redis://[::1]6379", "only :PORT may follow the host's ]"},
            {"redis://ann:secret@host:port", "redis://ann@host:port: the port"},
            {"redis://ann:secret%2@host", "two hexadecimal digits"},
            {"redis://:secret/x@host:port", "redis://host:port: the port"},
-           {"foo://ann:secret@host", "documents cannot be kept in foo://"},
-           {"http://secret", "documents cannot be kept in http://"},
-           {"REDIS://host", "documents cannot be kept in REDIS://"}}) {
+           {"foo://ann:secret@host", "documents cannot be stored at foo://"},
+           {"http://secret", "documents cannot be stored at http://"},
+           {"REDIS://host", "documents cannot be stored at REDIS://"}}) {
     EXPECT_NE(misuse(url).find(why), std::string::npos) << url << ": " << misuse(url);
     EXPECT_EQ(misuse(url).find("secret"), std::string::npos) << misuse(url);
   }
@@ -221,7 +221,7 @@ TEST(FakeRedisTest, parts_of_other_lengths_are_refused) {
         return words.front() == "GETRANGE" && words[2] == first ? test::text_reply(wrong) : answer;
       });
       const auto says = refusal([&] { store->value("0000", ranges); });
-      EXPECT_NE(says.find("a value of 1000 bytes that have other lengths than asked"), std::string::npos) << says;
+      EXPECT_NE(says.find("a value of 1000 bytes with lengths other than requested"), std::string::npos) << says;
     }
   }
   // A value that is removed between the two commands is missing.

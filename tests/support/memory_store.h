@@ -40,7 +40,7 @@ class MemoryChange : public store::Change {
   void add_value(const std::string& key, std::size_t size, const std::function<void(ByteSink&)>& fill) override {
     MemorySink sink;
     fill(sink);
-    if (sink.bytes().size() != size) throw std::logic_error("a value has not the bytes that were announced");
+    if (sink.bytes().size() != size) throw std::logic_error("a value does not have as many bytes as announced");
     content_.values.insert_or_assign(key, std::make_shared<const store::Bytes>(sink.bytes()));
   }
   void erase_value(const std::string& key) override { content_.values.erase(key); }

@@ -84,12 +84,12 @@ Steps run_cacheblend(const AskContext& context) {
 AskMethod cacheblend() {
   return {
       .name = "cacheblend",
-      .summary = "keeps all and recomputes the tokens whose values in the second layer deviate the most",
+      .summary = "keeps every entry and recomputes the tokens whose values in the second layer deviate most",
       .paper = "Yao et al. 2024, CacheBlend: Fast Large Language Model Serving for RAG with Cached Knowledge Fusion",
       .options = {{"share", policy::Option::Number{0.15, 0, 1},
-                   "of the tokens that are recomputed behind the first layer"},
+                   "share of the tokens that are recomputed after the first layer"},
                   {"schedule", policy::Option::Choice{"fixed", {"fixed", "decreasing"}},
-                   "whether the same tokens are recomputed in all layers, or ever fewer"}},
+                   "whether all layers recompute the same tokens, or later layers fewer and fewer"}},
       .run = run_cacheblend};
 }
 

@@ -30,7 +30,7 @@ Steps run_epic(const AskContext& context) {
 AskMethod epic() {
   return {
       .name = "epic",
-      .summary = "keeps all and recomputes the first tokens of every document but the first",
+      .summary = "keeps every entry and recomputes the first tokens of every document but the first",
       .paper = "Hu et al. 2024, EPIC: Efficient Position-Independent Caching for Serving Large Language Models",
       .options = {{"initial", policy::Option::Integer{16, 0, 1 << 30},
                    "first tokens of a document that are recomputed"},

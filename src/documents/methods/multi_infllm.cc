@@ -45,7 +45,7 @@ Steps run_multi_infllm(const AskContext& context) {
 /// query reads.
 AskMethod multi_infllm() {
   return {.name = "multi-infllm",
-          .summary = "the stored caches one after the other; each query reads the most relevant blocks",
+          .summary = "joins the stored caches; each query reads the most relevant blocks",
           .paper = "the baseline of SamKV's paper (2025), after Xiao et al. 2024, InfLLM",
           .options = {},
           .cache_spec = "infllm",

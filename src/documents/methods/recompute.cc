@@ -45,10 +45,10 @@ Steps run_recompute(const AskContext& context) {
 ///   bos  once: at the very beginning; each: in each document, as in the other methods
 AskMethod recompute() {
   return {.name = "recompute",
-          .summary = "reads all documents and the question anew, together",
+          .summary = "reads all documents and the question again, as one text",
           .paper = "the plain transformer",
           .options = {{"bos", policy::Option::Choice{"once", {"once", "each"}},
-                       "whether the beginning-of-sequence token stands at the very beginning or before each document"}},
+                       "whether the beginning-of-sequence token is at the very beginning or before each document"}},
           .cache_spec = "full",
           .takes_compressed = true,
           .run = run_recompute};

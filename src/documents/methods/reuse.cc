@@ -33,10 +33,10 @@ Steps run_reuse(const AskContext& context) {
 ///   positions  shifted: keys move with their document; raw: keys of all documents stay rotated from position 0
 AskMethod reuse() {
   return {.name = "reuse",
-          .summary = "the stored caches one after the other, nothing recomputed",
+          .summary = "joins the stored caches and recomputes nothing",
           .paper = "the baseline of SamKV's paper (2025)",
           .options = {{"positions", policy::Option::Choice{"shifted", {"shifted", "raw"}},
-                       "whether keys move with their document or stay turned as from position 0"}},
+                       "whether keys are rotated to their document's place, or stay rotated as from position 0"}},
           .cache_spec = "full",
           .takes_compressed = true,
           .run = run_reuse};

@@ -13,12 +13,11 @@ std::optional<double> Calibrator::explained() const { return {}; }
 std::span<const float> LayerCalibration::numbers(std::string_view name, std::size_t count) const {
   const auto found = facts_.find(name);
   if (found == facts_.end())
-    throw UsageError(fmt::format("the calibration has no {}: make it anew with winnow calibrate", name));
+    throw UsageError(fmt::format("the calibration has no {}: make a new one with winnow calibrate", name));
   if (found->second.size() != count) {
-    throw UsageError(
-        fmt::format("the calibration's {} are {} numbers of a layer, expected {}: make it anew with winnow "
-                    "calibrate",
-                    name, found->second.size(), count));
+    throw UsageError(fmt::format(
+        "the calibration's {} have {} numbers for a layer, expected {}: make a new one with winnow calibrate", name,
+        found->second.size(), count));
   }
   return found->second;
 }

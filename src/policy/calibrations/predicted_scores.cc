@@ -68,7 +68,7 @@ class ScoreFit : public Calibrator {
 
 CalibrationPart predicted_scores() {
   return calibrated_by<ScoreFit>(kPredictedScores,
-                                 "how rows that enter a layer predict scores of kvzip:normalize=plus");
+                                 "weights that predict scores of kvzip:normalize=plus from a layer's input");
 }
 
 ScorePredictor::ScorePredictor(const LayerCalibration& calibration, int kv_heads, int input_dim) {

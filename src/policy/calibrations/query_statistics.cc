@@ -71,7 +71,7 @@ class QuerySums : public Calibrator {
 }  // namespace
 
 CalibrationPart query_statistics() {
-  return calibrated_by<QuerySums>(kQueryStatistics, "mean of the queries before RoPE, and of their lengths");
+  return calibrated_by<QuerySums>(kQueryStatistics, "mean of the queries before RoPE, and mean of their lengths");
 }
 
 QueryStatistics query_statistics_of(const LayerCalibration& calibration, const attention::Shape& shape,

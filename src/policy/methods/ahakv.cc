@@ -118,7 +118,7 @@ Method build_ahakv(const Options& options) {
   method.selection.always_kept = {"the recent tokens, at most half of the budget", [s](const LayerPrompt&, int budget) {
                                     return AlwaysKept{0, s.always_kept(budget)};
                                   }};
-  method.selection.least = {"nothing, at the smallest budget", [](const LayerPrompt&) { return 0; }};
+  method.selection.least = {"nothing, with the smallest budget", [](const LayerPrompt&) { return 0; }};
   method.selection.score = {
       s.prior ? "accumulated attention times the value prior, mean-pooled" : "accumulated attention, mean-pooled",
       [s, attention, pooling](const LayerView& view, const AlwaysKept& always_kept) {
@@ -146,7 +146,7 @@ Method build_ahakv(const Options& options) {
 /// Large Language Models", section 4, appendix E): attention accumulated over the most recent queries, times a prior
 /// from the values' norms. The gain of the softmax keeps its entropy at ln B for any length of the prompt. While
 /// decoding, each query adds its attention.
-///   recent       recent tokens that are always kept and whose queries are accumulated, at most half of the budget
+///   recent       recent tokens that are always kept, and whose queries are accumulated, at most half of the budget
 ///   ra           off: all queries are accumulated
 ///   sgs          off: the plain softmax
 ///   vpe          off: no value prior
@@ -159,23 +159,28 @@ Method build_ahakv(const Options& options) {
 ///   when         step: evicts at every decode step; prefill: only when the prompt has been read
 Preset ahakv() {
   const Option::Choice on{"on", {"on", "off"}};
-  return {.name = "ahakv",
-          .summary = "what recent queries attend to, by a softmax of constant entropy, times a prior from the values",
-          .paper =
-              "Gu et al. 2025, AhaKV: Adaptive Holistic Attention-Driven KV Cache Eviction for Efficient Inference of "
-              "Large Language Models",
-          .options = {{"recent", Option::Integer{32, 1, 65536},
-                       "recent tokens that are always kept and whose queries are accumulated"},
-                      {"ra", on, "off: all queries are accumulated"},
-                      {"sgs", on, "off: the plain softmax"},
-                      {"vpe", on, "off: no value prior"},
-                      {"gain", Option::Choice{"floor", {"floor", "paper", "algorithm"}},
-                       "floor: the gain stays at 1 or more; algorithm: also divided by sqrt(d), and while decoding"},
-                      {"decode-gain", Option::Choice{"auto", {"auto", "lane", "position", "prompt"}},
-                       "what the gain of a decode step counts; auto: the lane, with gain=algorithm the position"},
-                      {"kernel", Option::Integer{7, 1, 1025}, "length of the mean pooling of the scores"},
-                      {"when", Option::Choice{"step", {"step", "prefill"}}, "when entries are evicted"}},
-          .build = build_ahakv};
+  return {
+      .name = "ahakv",
+      .summary =
+          "keeps the entries that recent queries attend to most, with a softmax of constant entropy and a prior from "
+          "the values",
+      .paper =
+          "Gu et al. 2025, AhaKV: Adaptive Holistic Attention-Driven KV Cache Eviction for Efficient Inference of "
+          "Large Language Models",
+      .options =
+          {{"recent", Option::Integer{32, 1, 65536},
+            "recent tokens that are always kept, and whose queries are accumulated"},
+           {"ra", on, "off: all queries are accumulated"},
+           {"sgs", on, "off: the plain softmax"},
+           {"vpe", on, "off: no value prior"},
+           {"gain", Option::Choice{"floor", {"floor", "paper", "algorithm"}},
+            "floor: at least 1; paper: no lower bound; algorithm: divided by sqrt(d), and used while decoding, too"},
+           {"decode-gain", Option::Choice{"auto", {"auto", "lane", "position", "prompt"}},
+            "count for a decode step's gain: entries of the lane, or tokens so far (position); auto: position with "
+            "gain=algorithm, else lane"},
+           {"kernel", Option::Integer{7, 1, 1025}, "length of the mean pooling of the scores"},
+           {"when", Option::Choice{"step", {"step", "prefill"}}, "when entries are evicted"}},
+      .build = build_ahakv};
 }
 
 }  // namespace winnow::policy::methods

@@ -163,9 +163,10 @@ void decode_by_merging(Method& method, ResultPlace<attention::ColumnStatistics> 
                           return std::vector{reduce_group(view[attention], view.shape, Reduce::mean)};
                         }};
   method.schedule = Schedule::step;
-  method.decoding.step = {
-      rule.select == Select::heavy ? "the entry that has received the least, merged" : "the oldest entry, merged",
-      [rule](const StepView& view) { after_cam_step(view, rule); }};
+  method.decoding.step = {rule.select == Select::heavy
+                              ? "the entry with the least attention, whose value is merged into others"
+                              : "the oldest entry, whose value is merged into others",
+                          [rule](const StepView& view) { after_cam_step(view, rule); }};
 }
 
 Method build_cam(const Options& options) {
@@ -173,15 +174,15 @@ Method build_cam(const Options& options) {
   const Drawn drawn = options.text("drawn") == "received" ? Drawn::by_all : Drawn::by_newest;
   const CamRule rule{select, drawn, options.integer("m"), static_cast<std::uint64_t>(options.integer("seed"))};
   Method method;
-  method.selection.fixed = "cam's merging follows its own selection";
+  method.selection.fixed = "cam merges by its own selection, which no wrapper can replace";
   const bool merges_prompt = options.text("prompt") == "merge";
   const auto attention = method.observers.add(
       observe_all(),
       {.ranking = select == Select::heavy, .keeping = merges_prompt, .state = options.text("when") == "step"});
   method.selection.always_kept = {
-      select == Select::heavy ? "the last half of the budget" : "4 first tokens and recent ones",
+      select == Select::heavy ? "the last half of the budget" : "the first 4 tokens and recent ones",
       [rule](const LayerPrompt&, int budget) { return rule.always_kept(budget); }};
-  method.selection.least = {select == Select::heavy ? "nothing, at the smallest budget" : "the first tokens",
+  method.selection.least = {select == Select::heavy ? "nothing, with the smallest budget" : "the first tokens",
                             [select](const LayerPrompt&) { return select == Select::heavy ? 0 : 4; }};
   if (select == Select::heavy) {
     method.selection.score = {"attention received from all queries",
@@ -191,7 +192,7 @@ Method build_cam(const Options& options) {
   }
   if (merges_prompt) {
     method.lanes.merge = {
-        "values into the next entries",
+        "values of evicted entries into the next ones",
         [rule, attention](const LayerView& view, const Scores&, const AlwaysKept& always_kept, cache::KeepPlan& plan) {
           merge_prompt_values(view, view[attention], always_kept, plan, rule);
         }};
@@ -207,7 +208,7 @@ Method build_cam(const Options& options) {
 /// CaM (Zhang et al., 2024, "CaM: Cache Merging for Memory-efficient LLMs Inference", section 3): the value of an
 /// evicted entry is spread over the next entries, with a probability that grows with the attention it has received. Its
 /// key is lost.
-///   select  h2o: half of the budget by received attention, half recent; streaming: 4 first tokens and recent ones
+///   select  h2o: half of the budget by received attention, half recent; streaming: the first 4 tokens and recent ones
 ///   m       entries over which a value is spread; 0: the number of recent entries
 ///   drawn   newest: the newest token's attention decides merges, as in the authors' code for generation;
 ///           received: all attention received so far decides, so nearly all entries are merged, and values grow from
@@ -220,17 +221,19 @@ Method build_cam(const Options& options) {
 Preset cam() {
   return {
       .name = "cam",
-      .summary = "merges the values of evicted entries into the next ones, at random by received attention",
+      .summary =
+          "merges the values of evicted entries into the next ones, with a probability that depends on their attention",
       .paper = "Zhang et al. 2024, CaM: Cache Merging for Memory-efficient LLMs Inference",
       .options = {{"select", Option::Choice{"h2o", {"h2o", "streaming"}}, "which entries are evicted"},
-                  {"m", Option::Integer{0, 0, 65536}, "entries that a value is spread over; 0: as many as are recent"},
+                  {"m", Option::Integer{0, 0, 65536},
+                   "entries over which a value is spread; 0: as many as there are recent ones"},
                   {"drawn", Option::Choice{"newest", {"newest", "received"}},
-                   "attention that merging is drawn by: the newest token's, or all that was received"},
+                   "attention that gives the probability of a merge: that of the newest token, or of all so far"},
                   {"prompt", Option::Choice{"drop", {"drop", "merge"}},
-                   "what happens to entries that are evicted when the prompt ends"},
-                  {"seed", Option::Integer{0, 0, 2147483647}, "another seed merges others"},
+                   "what happens to entries that are evicted at the end of the prompt"},
+                  {"seed", Option::Integer{0, 0, 2147483647}, "seed of the draws"},
                   {"when", Option::Choice{"step", {"step", "prefill"}},
-                   "when entries are evicted; after prefill alone only prompt=merge merges"}},
+                   "when entries are evicted; with prefill only prompt=merge merges anything"}},
       .build = build_cam};
 }
 

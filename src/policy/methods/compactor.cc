@@ -75,15 +75,16 @@ Scores blended(const LayerView& view, const attention::ColumnStatistics& attenti
 }
 
 std::vector<Option> options_of_compactor() {
-  return {{"tile", Option::Integer{256, 1, 4096}, "tokens that attend to one another"},
+  return {{"tile", Option::Integer{256, 1, 4096}, "tokens in a tile, which attend to one another"},
           {"last-tile", Option::Choice{"short", {"short", "padded"}},
-           "whether a last tile that is too short stays so or is made up with zeros"},
-          {"pad", Option::Choice{"valid", {"valid", "count"}}, "what mean pooling divides by at the ends"},
-          {"sketch", Option::Integer{48, 1, 1024}, "random directions that keys are reduced to"},
-          {"seed", Option::Integer{0, 0, 2147483647}, "what the directions are drawn by"},
+           "whether a shorter last tile stays short or is padded with zeros"},
+          {"pad", Option::Choice{"valid", {"valid", "count"}},
+           "divisor of mean pooling at the ends: the entries under the kernel (valid) or its length (count)"},
+          {"sketch", Option::Integer{48, 1, 1024}, "random directions onto which keys are projected"},
+          {"seed", Option::Integer{0, 0, 2147483647}, "seed of the directions"},
           {"blend", Option::WordOrInteger{"evicted", 0, 1000},
-           "percent at which leverage counts beside attention; evicted: the percentage that is evicted"},
-          {"floor", Option::Number{0, 0, 1}, "share of the budget that is uniform over heads"},
+           "weight of leverage relative to attention, in percent; evicted: the percentage of entries that are evicted"},
+          {"floor", Option::Number{0, 0, 1}, "share of the budget that is divided equally among the heads"},
           {"sinks", Option::Integer{8, 0, 65536}, "first tokens that are always kept"},
           {"recent", Option::Integer{4, 0, 65536}, "last tokens that are always kept"}};
 }
@@ -96,7 +97,8 @@ std::vector<Option> options_of_compactor() {
 /// The list below documents the options.
 Preset compactor() {
   return {.name = "compactor",
-          .summary = "keys that are unlike the others, and what nearby tokens attend to in both directions",
+          .summary =
+              "keeps entries with keys unlike the others, and those that nearby tokens, earlier and later, attend to",
           .paper =
               "Chari and Van Durme 2025, Compactor: Calibrated Query-Agnostic KV Cache Compression with Approximate "
               "Leverage Scores",
@@ -118,7 +120,7 @@ Preset compactor() {
                 observe_tiles({options.integer("tile"), ends.sinks, ends.recent, rest}), {.ranking = true});
             method.selection.always_kept = {text, [kept](const LayerPrompt& prompt, int) { return kept(prompt); }};
             method.selection.least = {text, [kept](const LayerPrompt& prompt) { return kept(prompt).total(); }};
-            method.selection.score = {"attention within tiles times the value's length, and leverage of the key",
+            method.selection.score = {"attention within tiles times the value's length, plus the key's leverage",
                                       [s, attention](const LayerView& view, const AlwaysKept& always_kept) {
                                         return blended(view, view[attention], always_kept, s);
                                       }};

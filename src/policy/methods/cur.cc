@@ -70,11 +70,12 @@ Scores leverage_by_length(const LayerView& view, const CurSettings& s) {
 /// kvpress: squared lengths approximate the leverage of keys and values. The list below documents the options.
 Preset cur() {
   return {.name = "cur",
-          .summary = "the entries with the longest keys and values among the tokens beside them",
+          .summary = "keeps the entries with the longest keys and values among nearby tokens",
           .paper = "Sengupta et al. 2025, Value-Guided KV Compression for LLMs via Approximated CUR Decomposition",
-          .options = {{"local", Option::Integer{16, 0, 65536}, "tokens that a length is compared with; 0: all"},
+          .options = {{"local", Option::Integer{16, 0, 65536},
+                       "nearby tokens with which a length is compared; 0: all tokens"},
                       {"by", Option::Choice{"product", {"product", "mean", "keys", "values"}},
-                       "how squared lengths of keys and values are joined, or which of them counts"},
+                       "how squared lengths of keys and values are combined, or which of them counts"},
                       {"sinks", Option::Integer{4, 0, 65536}, "first tokens that are always kept"}},
           .build = [](const Options& options) {
             const CurSettings s{options.integer("local"), options.text("by")};

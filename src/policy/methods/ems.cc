@@ -217,24 +217,24 @@ std::vector<Option> options() {
   const Option::Choice on{"on", {"on", "off"}};
   const Option::Choice off{"off", {"on", "off"}};
   std::vector<Option> out =
-      window_length_options("last tokens, which are always kept and whose queries make the local score");
+      window_length_options("last tokens, which are always kept, and whose queries give the local score");
   std::vector<Option> more = {
       rows_option(),
       gqa_option(),
-      {"gamma", Option::Number{4, 1, 1e6}, "entries that take part in attention for each of the budget"},
-      {"tau", Option::Number{0.6, -1, 2}, "what is less alike than this is not merged; from 1 on nothing is"},
+      {"gamma", Option::Number{4, 1, 1e6}, "centres and merged entries for each entry of the budget"},
+      {"tau", Option::Number{0.6, -1, 2}, "least similarity at which an entry is merged; from 1 on nothing is merged"},
       {"kernel", Option::Integer{7, 1, 1025}, "length of the mean pooling of the prompt's scores"},
       {"score", Option::Choice{"glo-loc", {"glo", "loc", "glo-loc"}},
-       "attention from all queries, the window's, or the larger"},
+       "attention of all queries, of the window's, or the larger of the two"},
       {"observe", Option::Choice{"all", {"all", "halves"}},
-       "queries of the global score: all, or the first and last half-budget"},
-      {"similarity", Option::Choice{"kv", {"key", "value", "kv"}}, "what is compared: keys, values, or both"},
+       "queries of the global score: all, or the first and the last, as many as half of the budget each"},
+      {"similarity", Option::Choice{"kv", {"key", "value", "kv"}}, "vectors that are compared: keys, values or both"},
       {"redundancy", Option::Choice{"raw", {"raw", "rotated"}}, "whether keys are compared before or after RoPE"},
       {"clamp", off, "on: cosines below 0 count as 0"},
       {"merge", on, "off: nothing is merged"},
-      {"normalize", on, "off: a class's direction is as short as the mean makes it"},
+      {"normalize", on, "off: a class's direction keeps the length of the mean"},
       {"positions", Option::Choice{"kept", {"kept", "cache", "merged"}},
-       "positions of merged entries: those in the text, ranks in the cache; merged: none, the centre stands for them"},
+       "positions of merged entries: in the text, or ranks in the cache; merged: those of their centres"},
       {"when", Option::Choice{"step", {"step", "prefill"}}, "when entries are evicted"}};
   std::move(more.begin(), more.end(), std::back_inserter(out));
   return out;
@@ -249,7 +249,7 @@ void decode_by_scores(Method& method, const Attention& seen, const EmsRule& rule
                           return std::vector{reduce_group(view[seen.all], view.shape, rule.gqa),
                                              reduce_group(view[seen.window], view.shape, rule.gqa), none};
                         }};
-  method.decoding.step = {"the centre of least score, which is merged into another or evicted",
+  method.decoding.step = {"the centre with the lowest score, which is merged into another or evicted",
                           [rule](const StepView& view) {
                             for (int head = view.first_head; head < view.end_head; ++head)
                               ScoredLane(rule, view, head).step();
@@ -273,7 +273,7 @@ Method build_ems(const Options& options) {
   if (rule.merging.merges()) {
     method.lanes.merged_entries = positions == "merged" ? 0 : rule.merging.gamma - 1;
     method.lanes.merge = {
-        "what is next in rank is merged into the centre that is most alike",
+        "the entries with the next highest scores, into the most similar centres",
         [rule](const LayerView& view, const Scores& scores, const AlwaysKept& always_kept, cache::KeepPlan& plan) {
           merge_prompt(rule.merging, view, scores, always_kept, plan);
         }};
@@ -293,13 +293,15 @@ Method build_ems(const Options& options) {
 /// to no centre are evicted. While decoding, each query adds its attention, and the centre with the lowest score is
 /// demoted.
 Preset ems() {
-  return {.name = "ems",
-          .summary = "keeps what all or the last queries attend to; what is alike is merged and shares vectors",
-          .paper =
-              "Li et al. 2024, EMS: Adaptive Evict-then-Merge Strategy for Head-wise KV Cache Compression Based on "
-              "Global-Local Importance",
-          .options = options(),
-          .build = build_ems};
+  return {
+      .name = "ems",
+      .summary =
+          "keeps the entries that all or the last queries attend to most; similar entries are merged and share vectors",
+      .paper =
+          "Li et al. 2024, EMS: Adaptive Evict-then-Merge Strategy for Head-wise KV Cache Compression Based on "
+          "Global-Local Importance",
+      .options = options(),
+      .build = build_ems};
 }
 
 }  // namespace winnow::policy::methods

@@ -135,14 +135,14 @@ Scores expected_attention(const LayerView& view, const attention::QueryMoments& 
 Preset expected_attention() {
   return {
       .name = "expected-attention",
-      .summary = "what queries distributed like the prompt's will attend to on average",
+      .summary = "keeps the entries that future queries, distributed like the prompt's, will attend to most on average",
       .paper =
           "Devoto et al. 2025, Expected Attention: KV Cache Compression by Estimating Attention from Future Queries "
           "Distribution",
-      .options = {{"future", Option::Integer{512, 1, 65536}, "positions to come that the rotation is averaged over"},
+      .options = {{"future", Option::Integer{512, 1, 65536}, "future positions over which the rotation is averaged"},
                   {"sinks", Option::Integer{4, 0, 65536}, "first tokens that are always kept"},
                   {"softmax", Option::Choice{"evictable", {"evictable", "all"}},
-                   "entries whose expected attention sums to 1: without the sinks, or all"}},
+                   "entries whose expected attention sums to 1: all but the sinks, or all"}},
       .build = [](const Options& options) {
         const int future = options.integer("future");
         const bool all = options.text("softmax") == "all";

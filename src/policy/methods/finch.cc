@@ -13,7 +13,7 @@ Preset finch() {
   const WindowDefaults defaults{.window = "question", .kernel = 1, .weights = "keys"};
   return {
       .name = "finch",
-      .summary = "what the question's queries attend to",
+      .summary = "keeps the entries that the question's queries attend to most",
       .paper = "Corallo and Papotti 2024, FINCH: Prompt-guided Key-Value Cache Compression for Large Language Models",
       .options = window_options({{"positions", Option::Choice{"cache", {"absolute", "cache"}},
                                   "effective positions of entries: those in the text, or ranks in the cache"}},

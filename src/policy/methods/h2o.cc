@@ -49,23 +49,26 @@ void accumulate(const StepView& view, bool count) {
 ///   when           step: evicts at every decode step; prefill: only when the prompt has been read
 Preset h2o() {
   return {.name = "h2o",
-          .summary = "what has received the most attention so far (heavy hitters), and the last tokens",
+          .summary = "keeps the entries with the most attention so far (heavy hitters), and the last tokens",
           .paper =
               "Zhang et al. 2023, H2O: Heavy-Hitter Oracle for Efficient Generative Inference of Large Language Models",
-          .options = {{"heavy", Option::Number{1, 0, 1000}, "weight of the heavy hitters' share of the budget"},
-                      {"recent", Option::Number{1, 0, 1000}, "weight of the last tokens' share of the budget"},
-                      {"normalize", Option::Choice{"none", {"none", "count"}}, "what received attention is divided by"},
-                      {"sinks", Option::Integer{0, 0, 65536}, "first tokens that are always kept"},
-                      {"gqa", Option::Choice{"mean", {"mean", "max", "sum"}},
-                       "how query heads of one KV head are combined after the prompt"},
-                      {"when", Option::Choice{"step", {"step", "prefill"}}, "when entries are evicted"}},
+          .options =
+              {{"heavy", Option::Number{1, 0, 1000}, "weight of the heavy hitters' share of the budget"},
+               {"recent", Option::Number{1, 0, 1000}, "weight of the last tokens' share of the budget"},
+               {"normalize", Option::Choice{"none", {"none", "count"}},
+                "divisor of the received attention: none, or the number of queries that could see the entry (count)"},
+               {"sinks", Option::Integer{0, 0, 65536}, "first tokens that are always kept"},
+               {"gqa", Option::Choice{"mean", {"mean", "max", "sum"}},
+                "reduction over the query heads of a KV head, after the prompt"},
+               {"when", Option::Choice{"step", {"step", "prefill"}}, "when entries are evicted"}},
           .build = [](const Options& options) {
             const double heavy = options.number("heavy");
             const double recent = options.number("recent");
             const int sinks = options.integer("sinks");
             const bool count = options.text("normalize") == "count";
             const Reduce gqa = reduce_from(options.text("gqa"));
-            if (heavy + recent <= 0) throw UsageError("heavy=0 and recent=0 leave nothing to keep");
+            if (heavy + recent <= 0)
+              throw UsageError("heavy=0 and recent=0 leave nothing to keep: one of them must be above 0");
             Method method;
             const auto attention =
                 method.observers.add(observe_all(), {.ranking = true, .state = options.text("when") == "step"});
@@ -91,7 +94,7 @@ Preset h2o() {
                                   [attention, gqa](const LayerView& view, const Scores&, const AlwaysKept&) {
                                     return std::vector{reduce_group(view[attention], view.shape, gqa)};
                                   }};
-            method.decoding.step = {"the entry that has received the least",
+            method.decoding.step = {"the entry with the least attention so far",
                                     [count](const StepView& view) { accumulate(view, count); }};
             return method;
           }};

@@ -122,7 +122,9 @@ void attend(const AttendView& view, std::span<cache::AttendPlan> plans) {
 Preset infllm() {
   return {
       .name = "infllm",
-      .summary = "keeps everything; each query reads first tokens, a local window and the most relevant blocks between",
+      .summary =
+          "keeps every entry; each query reads the first tokens, a local window and the most relevant blocks between "
+          "them",
       .paper =
           "Xiao et al. 2024, InfLLM: Training-Free Long-Context Extrapolation for LLMs with an Efficient Context "
           "Memory",
@@ -137,7 +139,8 @@ Preset infllm() {
                 }),
             {.state = true});
         method.selection.always_kept = {"nothing", [](const LayerPrompt&, int) { return AlwaysKept{}; }};
-        method.selection.least = {"initial tokens, a local window and a block", [](const LayerPrompt&) { return 63; }};
+        method.selection.least = {"the initial tokens, a local window and a block",
+                                  [](const LayerPrompt&) { return 63; }};
         method.selection.fixed = "infllm evicts nothing";
         method.retrieves = true;
         method.lanes.columns = {"attention received in the local window"};
@@ -148,10 +151,10 @@ Preset infllm() {
         method.positions = Positions::cache;
         method.lanes.summary_rows = 1;
         method.lanes.summarize = {"representatives of each block", represent_blocks};
-        method.decoding.step = {"nothing; blocks that come to lie before the local window get representatives",
+        method.decoding.step = {"nothing; blocks that fall behind the local window get representatives",
                                 after_infllm_step};
         method.decoding.heads_read_alike = true;
-        method.decoding.attend = {"to first tokens, the local window and the most relevant blocks", attend};
+        method.decoding.attend = {"to the first tokens, the local window and the most relevant blocks", attend};
         return method;
       }};
 }

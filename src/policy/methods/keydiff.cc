@@ -40,7 +40,7 @@ Scores unlike_the_others(const LayerView& view, const AlwaysKept& /*always_kept*
 /// section 3): keys that differ from the mean direction get attention. Compares rotated keys. No options.
 Preset keydiff() {
   return {.name = "keydiff",
-          .summary = "the entries whose keys are least like the others",
+          .summary = "keeps the entries whose keys are least like the others",
           .paper = "Park et al. 2025, KeyDiff: Key Similarity-Based KV Cache Eviction for Long-Context LLM Inference",
           .options = {},
           .build = [](const Options&) {

@@ -21,7 +21,7 @@ Scores short_keys_first(const LayerView& view, const AlwaysKept& /*always_kept*/
 /// section 3): short keys get attention. No options.
 Preset knorm() {
   return {.name = "knorm",
-          .summary = "the entries with the shortest keys",
+          .summary = "keeps the entries with the shortest keys",
           .paper = "Devoto et al. 2024, A Simple and Effective L2 Norm-Based Strategy for KV Cache Compression",
           .options = {},
           .build = [](const Options&) {

@@ -36,7 +36,8 @@ void keep_predicted(const StepView& view) {
 ///   when    prefill: evicts when the prompt has been read; step: at every decode step, too
 Preset kvzap() {
   return {.name = "kvzap",
-          .summary = "what a calibration predicts that the model would look at when it repeats the text",
+          .summary =
+              "keeps the entries that the model would attend to if it repeated the text, as predicted by a calibration",
           .paper = "Jegou and Jeblick 2026, KVzap: Fast, Adaptive, and Faithful KV Cache Pruning",
           .options = {{"sinks", Option::Integer{4, 0, 65536}, "first tokens that are always kept"},
                       {"recent", Option::Integer{128, 0, 65536},
@@ -47,7 +48,7 @@ Preset kvzap() {
             Method method;
             const bool steps = options.text("when") == "step";
             const auto predicted = method.observers.add(observe_predictions(), {.ranking = true, .state = steps});
-            rank_by(method, "what the calibration predicts of the row that enters attention", ends.sinks,
+            rank_by(method, "the calibration's prediction from the row that enters attention", ends.sinks,
                     [predicted](const LayerView& view, const AlwaysKept&) { return view[predicted]; });
             method.selection.always_kept = {
                 fmt::format("the first {} tokens and the last {}", ends.sinks, ends.recent),
@@ -61,7 +62,7 @@ Preset kvzap() {
                                   [predicted](const LayerView& view, const Scores&, const AlwaysKept&) {
                                     return std::vector{view[predicted]};
                                   }};
-            method.decoding.step = {"the entry of the lowest score", keep_predicted};
+            method.decoding.step = {"the entry with the lowest score", keep_predicted};
             method.decoding.step_sees_attention = false;
             method.decoding.predicted_column = 0;
             return method;

@@ -30,7 +30,7 @@ Scores of_outputs(const LayerView& view, const attention::ColumnStatistics& repe
 /// Changes the method to KVzip+.
 void count_outputs(Method& method, ResultPlace<attention::ColumnStatistics> repeated) {
   const auto outputs = method.observers.add(observe_output_lengths(), {.ranking = true});
-  method.selection.score = {"the largest attention from the repetition, by what it adds to the output",
+  method.selection.score = {"the largest attention from the repetition, in proportion to what it adds to the output",
                             [repeated, outputs](const LayerView& view, const AlwaysKept&) {
                               return of_outputs(view, view[repeated], view[outputs]);
                             }};
@@ -55,11 +55,11 @@ Preset kvzip() {
   declared.insert(declared.end(),
                   {{"sinks", Option::Integer{4, 0, 65536}, "first tokens that are always kept"},
                    {"normalize", Option::Choice{"none", {"none", "plus"}},
-                    "plus: attention times the value's part of the output, over the length of the row that asks"},
+                    "plus: attention times the value's part of the output, divided by the length of the query's row"},
                    {"rank", Option::Choice{"head", {"head", "model"}},
-                    "whose best entries are kept: each head's, or those of all layers, in a second pass"}});
+                    "whether entries are ranked by head, or over all layers, which takes a second pass"}});
   return {.name = "kvzip",
-          .summary = "what the model looks at when it repeats the text, whatever the question",
+          .summary = "keeps the entries that the model attends to when it repeats the text, whatever the question",
           .paper = "Kim et al. 2025, KVzip: Query-Agnostic KV Cache Compression with Context Reconstruction",
           .options = std::move(declared),
           .build = [](const Options& options) {
@@ -75,7 +75,7 @@ Preset kvzip() {
             if (plus) count_outputs(method, repeated);
             if (options.text("rank") == "model") {
               method.selection.over_heads = adaptive(0, FloorRule::blend);
-              method.selection.over_heads.text = "by the best of all layers";
+              method.selection.over_heads.text = "by the number of entries among the best of all layers";
               method.selection.heads_of_all_layers = true;
             }
             return method;

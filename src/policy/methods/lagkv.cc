@@ -121,12 +121,12 @@ Scores unlike_the_next(const LayerView& view, const AlwaysKept& always_kept, con
 Preset lagkv() {
   return {
       .name = "lagkv",
-      .summary = "what varies the most over the channels, seen from the next tokens' keys and values",
+      .summary = "keeps the entries that vary most over the channels, relative to the next tokens' keys and values",
       .paper = "Liang et al. 2025, LagKV: Lag-Relative Information of the KV Cache Tells Which Tokens Are Important",
       .options = {{"lag", Option::Integer{128, 2, 65536}, "tokens of a partition, at most a quarter of the budget"},
                   {"sinks", Option::Integer{4, 0, 65536}, "first tokens that are always kept"},
                   {"rank", Option::Choice{"partition", {"partition", "prompt"}},
-                   "whether entries are ranked within their partition or all by their scores"}},
+                   "whether scores are ranked within each partition or compared directly"}},
       .build = [](const Options& options) {
         const LagKvSettings s{options.integer("lag"), options.integer("sinks"), options.text("rank") == "partition"};
         Method method;
@@ -135,7 +135,7 @@ Preset lagkv() {
             [s](const LayerPrompt& prompt, int budget) { return kept_of(s, prompt.tokens, budget); }};
         method.selection.least = {"the first tokens and the last one",
                                   [s](const LayerPrompt& prompt) { return std::min(s.sinks + 1, prompt.tokens); }};
-        method.selection.score = {"deviation over the channels between the next partition's bounds",
+        method.selection.score = {"deviation over the channels, scaled by the next partition's bounds",
                                   [s](const LayerView& view, const AlwaysKept& always_kept) {
                                     return unlike_the_next(view, always_kept, s);
                                   }};

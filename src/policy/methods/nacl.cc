@@ -53,26 +53,28 @@ void draw(const LayerView& view, const Scores& scores, std::vector<std::vector<s
 Preset nacl() {
   return {
       .name = "nacl",
-      .summary = "what the last hundredth of the queries attend to, 7 of 19 places drawn at random",
+      .summary =
+          "keeps the entries that the last 1 % of the queries attend to most, and draws 7 of 19 entries at random",
       .paper = "Chen et al. 2024, NACL: A General and Effective KV Cache Eviction Framework for LLMs at Inference Time",
       .options = {{"gqa", Option::Choice{"mean", {"mean", "max", "sum"}},
-                   "how query heads of one KV head are combined"},
-                  {"seed", Option::Integer{0, 0, 2147483647}, "another seed draws other entries"}},
+                   "reduction over the query heads of a KV head"},
+                  {"seed", Option::Integer{0, 0, 2147483647}, "seed of the draws"}},
       .build = [](const Options& options) {
         const Reduce gqa = reduce_from(options.text("gqa"));
         const auto seed = static_cast<std::uint64_t>(options.integer("seed"));
         Method method;
         const auto attention = method.observers.add(
             observe_columns(
-                "sum of the attention of the last hundredth of the queries",
+                "sum of the attention of the last 1 % of the queries",
                 [](const LayerPrompt& prompt, int) {
                   return attention::ColumnRequest{{attention::QueryRowSet::Kind::last, proxies(prompt.tokens), {}}};
                 }),
             {.ranking = true});
-        method.selection.always_kept = {"min(256, B / 4) first tokens and the proxies, at most a quarter of the rest",
-                                        always_kept};
-        method.selection.least = {"nothing, at the smallest budget", [](const LayerPrompt&) { return 0; }};
-        method.selection.score = {"attention of the last hundredth of the queries",
+        method.selection.always_kept = {
+            "the first min(256, B / 4) tokens, and the last 1 % of the tokens, but at most a quarter of the rest",
+            always_kept};
+        method.selection.least = {"nothing, with the smallest budget", [](const LayerPrompt&) { return 0; }};
+        method.selection.score = {"attention of the last 1 % of the queries",
                                   [attention, gqa](const LayerView& view, const AlwaysKept&) {
                                     return reduce_group(view[attention], view.shape, gqa);
                                   }};

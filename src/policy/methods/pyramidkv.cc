@@ -10,7 +10,7 @@ namespace winnow::policy::methods {
 ///   beta  the last layer's share is the mean share divided by beta
 Preset pyramidkv() {
   return {.name = "pyramidkv",
-          .summary = "snapkv with more in the first layers and less in the last",
+          .summary = "snapkv with larger budgets in the first layers and smaller ones in the last",
           .paper = "Cai et al. 2024, PyramidKV: Dynamic KV Cache Compression based on Pyramidal Information Funneling",
           .options = window_options({pyramid_option()}),
           .build = [](const Options& options) {

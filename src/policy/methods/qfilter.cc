@@ -86,18 +86,19 @@ Scores along_filters(const LayerView& view, const AlwaysKept& /*always_kept*/) {
 /// attention.
 ///   sinks  first tokens that are always kept
 Preset qfilter() {
-  return {.name = "qfilter",
-          .summary = "keys that point to where a calibration has found most queries",
-          .paper = "Godey et al. 2025, Q-Filters: Leveraging QK Geometry for Efficient KV Cache Compression",
-          .options = {{"sinks", Option::Integer{0, 0, 65536}, "first tokens that are always kept"}},
-          .build = [](const Options& options) {
-            Method method;
-            method.calibration =
-                calibrated_by<QueryFilters>(kQueryFilters, "main direction of each query head's rotated queries");
-            rank_by(method, "product of the key with the filter of its head", options.integer("sinks"), along_filters);
-            method.selection.signed_scores = true;
-            return method;
-          }};
+  return {
+      .name = "qfilter",
+      .summary = "keeps the entries whose keys lie along the queries' main direction, which a calibration has found",
+      .paper = "Godey et al. 2025, Q-Filters: Leveraging QK Geometry for Efficient KV Cache Compression",
+      .options = {{"sinks", Option::Integer{0, 0, 65536}, "first tokens that are always kept"}},
+      .build = [](const Options& options) {
+        Method method;
+        method.calibration =
+            calibrated_by<QueryFilters>(kQueryFilters, "main direction of each query head's rotated queries");
+        rank_by(method, "product of the key and its head's filter", options.integer("sinks"), along_filters);
+        method.selection.signed_scores = true;
+        return method;
+      }};
 }
 
 }  // namespace winnow::policy::methods

@@ -11,7 +11,7 @@ namespace winnow::policy::methods {
 ///   dense  first layers that read everything
 Preset quest() {
   return {.name = "quest",
-          .summary = "keeps everything; each query reads the pages that its largest products may lie in",
+          .summary = "keeps every entry; each query reads the pages whose keys may have the largest products with it",
           .paper = "Tang et al. 2024, Quest: Query-Aware Sparsity for Efficient Long-Context LLM Inference",
           .options = {page_option(16), dense_option()},
           .build = [](const Options& options) {

@@ -100,15 +100,16 @@ Method build_r_kv(const Options& options) {
                       options.integer("window"),
                       options.integer("buffer")};
   if (s.buffer < s.window)
-    throw UsageError(fmt::format("buffer={} is less than window={}: the last queries before an eviction are observed",
-                                 s.buffer, s.window));
+    throw UsageError(
+        fmt::format("buffer={} must be at least window={}, the number of queries that are observed before an eviction",
+                    s.buffer, s.window));
   Method method;
   const auto attention = method.observers.add(observe_last(s.window), {.ranking = true});
   method.selection.always_kept = {"the window", [s](const LayerPrompt&, int budget) {
                                     return AlwaysKept{0, std::min(s.window, budget)};
                                   }};
   method.selection.least = {"the window", [s](const LayerPrompt&) { return s.window; }};
-  method.selection.score = {"max-pooled attention of the window, less how redundant the key is",
+  method.selection.score = {"max-pooled attention of the window, minus the key's redundancy",
                             [s, attention](const LayerView& view, const AlwaysKept& always_kept) {
                               return of_prompt(view, always_kept, s, view[attention]);
                             }};
@@ -119,7 +120,7 @@ Method build_r_kv(const Options& options) {
   method.schedule = Schedule::step;
   method.lanes.columns = {"attention of the window"};
   method.decoding.buffer = s.buffer;
-  method.decoding.step = {"the entries that are attended to the least and most redundant",
+  method.decoding.step = {"the entries with the lowest attention and the highest redundancy",
                           [s](const StepView& view) { follow(view, s); }};
   return method;
 }
@@ -135,12 +136,12 @@ Method build_r_kv(const Options& options) {
 ///   when    step: evicts while decoding, too; prefill: only when the prompt has been read
 Preset r_kv() {
   return {.name = "r-kv",
-          .summary = "what the last queries attend to, less what similar keys after it say again",
+          .summary = "keeps the entries that the last queries attend to most, unless later keys are similar",
           .paper = "Cai et al. 2025, R-KV: Redundancy-aware KV Cache Compression for Reasoning Models",
-          .options = {{"lambda", Option::Number{0.07, 0, 1}, "weight of attention; redundancy has the rest of 1"},
+          .options = {{"lambda", Option::Number{0.07, 0, 1}, "weight of attention; redundancy has 1 minus this"},
                       {"window", Option::Integer{8, 1, 65536},
-                       "last queries that are observed, and entries that are always kept"},
-                      {"kernel", Option::Integer{7, 1, 1025}, "length of the max pooling of attention, odd"},
+                       "last queries that are observed, and last entries that are always kept"},
+                      {"kernel", Option::Integer{7, 1, 1025}, "odd length of the max pooling of attention"},
                       buffer_option(),
                       {"when", Option::Choice{"step", {"step", "prefill"}}, "when entries are evicted"}},
           .build = build_r_kv};

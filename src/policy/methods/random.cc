@@ -9,9 +9,9 @@ namespace winnow::policy::methods {
 ///   seed  seed of the scores
 Preset random() {
   return {.name = "random",
-          .summary = "a random choice, to compare with",
+          .summary = "keeps random entries, as a baseline",
           .paper = "a baseline",
-          .options = {{"seed", Option::Integer{0, 0, 2147483647}, "another seed keeps other entries"}},
+          .options = {{"seed", Option::Integer{0, 0, 2147483647}, "seed of the choice"}},
           .build = [](const Options& options) {
             const auto seed = static_cast<std::uint64_t>(options.integer("seed"));
             Method method;

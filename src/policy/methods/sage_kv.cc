@@ -150,7 +150,7 @@ struct Refresh {
 
 /// Changes the one-shot method to one that keeps everything.
 void add_refresh(Method& method, ResultPlace<attention::ColumnStatistics> attention, const Refresh& refresh) {
-  method.selection.fixed = "with refresh nothing is evicted";
+  method.selection.fixed = "it evicts nothing with refresh";
   method.schedule = Schedule::keep;
   method.retrieves = true;
   method.decoding.evict = {};
@@ -159,7 +159,7 @@ void add_refresh(Method& method, ResultPlace<attention::ColumnStatistics> attent
                              [refresh, attention](const LayerView& view, cache::LayerLanes& lanes, const Terms& terms) {
                                refresh.prepare(view, view[attention], lanes, terms);
                              }};
-  method.decoding.step = {"nothing; the selection is made anew now and then",
+  method.decoding.step = {"nothing; the selection is repeated at intervals",
                           [refresh](const StepView& view) { refresh.after_step(view); }};
   method.decoding.attend = {
       "to the selection, first and recent tokens",
@@ -178,14 +178,17 @@ void add_refresh(Method& method, ResultPlace<attention::ColumnStatistics> attent
 ///            generated tokens; for a prompt that fits it is first made when the lane outgrows the budget
 Preset sage_kv() {
   return {.name = "sage-kv",
-          .summary = "what the prompt's last token attends to, each query head by itself, with first and recent tokens",
+          .summary =
+              "keeps the entries that the prompt's last token attends to most in each query head, and first and recent "
+              "tokens",
           .paper =
               "Wang et al. 2025, LLMs Know What to Drop: Self-Attention Guided KV Cache Eviction for Efficient "
               "Long-Context Inference",
           .options = {{"k", Option::Integer{0, 0, 1048576}, "entries that each query head picks; 0: B / (2 G)"},
-                      {"round", Option::Choice{"power", {"power", "floor"}}, "whether k = 0 gives a power of two"},
+                      {"round", Option::Choice{"power", {"power", "floor"}},
+                       "rounding of B / (2 G) with k=0: down to a power of two, or just down"},
                       {"refresh", Option::Integer{0, 0, 1048576},
-                       "tokens after which the selection is made anew from all entries; 0: never, they are evicted"}},
+                       "tokens after which heads pick again from all entries; 0: never, and entries are evicted"}},
           .build = [](const Options& options) {
             const Picks picks{options.integer("k"), options.text("round") == "power"};
             Method method;
@@ -193,17 +196,17 @@ Preset sage_kv() {
             const auto attention =
                 method.observers.add(observe_last(1), {.ranking = evicts, .keeping = evicts, .state = !evicts});
             method.selection.always_kept = {
-                "the first quarter of the budget, and the recent tokens that the picks leave",
+                "first tokens (a quarter of the budget), and recent tokens in the places that the picks leave",
                 [picks](const LayerPrompt& prompt, int budget) {
                   return AlwaysKept{sinks_of(budget), std::max(0, picks.recent(prompt, budget))};
                 }};
-            method.selection.least = {"a pick for each query head and the last token",
+            method.selection.least = {"a pick for each query head, and the last token",
                                       [picks](const LayerPrompt& prompt) { return least(picks, prompt); }};
-            method.selection.score = {"attention of the last token, maximum of the group",
+            method.selection.score = {"attention of the last token, maximum over the group",
                                       [attention](const LayerView& view, const AlwaysKept&) {
                                         return reduce_group(view[attention], view.shape, Reduce::max);
                                       }};
-            method.selection.select = {"each query head's best, joined",
+            method.selection.select = {"the union of each query head's best",
                                        [attention](const LayerView& view, const Scores& scores,
                                                    std::span<const int> counts, const AlwaysKept& always_kept) {
                                          return select(view, view[attention], scores, counts, always_kept);

@@ -13,7 +13,7 @@ namespace winnow::policy::methods {
 ///   gqa     how scores are combined over the query heads of a KV head
 Preset snapkv() {
   return {.name = "snapkv",
-          .summary = "what the last queries of the prompt attend to, with its neighbours",
+          .summary = "keeps the entries that the prompt's last queries attend to most, and their neighbours",
           .paper = "Li et al. 2024, SnapKV: LLM Knows What You are Looking for Before Generation",
           .options = window_options(),
           .build = window_method};

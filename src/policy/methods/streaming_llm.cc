@@ -82,7 +82,7 @@ void by_sink_cache(const AttendView& view, std::span<cache::AttendPlan> plans) {
 ///   when       step: evicts at every decode step; prefill: only when the prompt has been read
 Preset streaming_llm() {
   return {.name = "streaming-llm",
-          .summary = "the first tokens (attention sinks) and the most recent ones",
+          .summary = "keeps the first tokens (attention sinks) and the most recent ones",
           .paper = "Xiao et al. 2023, Efficient Streaming Language Models with Attention Sinks",
           .options = {{"sinks", Option::Integer{4, 0, 65536}, "first tokens that are always kept"},
                       {"positions", Option::Choice{"cache", {"cache", "absolute", "sinkcache"}},
@@ -110,9 +110,9 @@ Preset streaming_llm() {
             method.schedule = Schedule::step;
             method.decoding.evict = {"the oldest entry after the sinks", oldest};
             if (by_rank)
-              method.decoding.attend = {"to all that is kept; the query is rotated for the sinks", by_cache_index};
+              method.decoding.attend = {"to all kept entries; the query is rotated for the sinks", by_cache_index};
             if (as_sink_cache)
-              method.decoding.attend = {"to all that is kept; the query is rotated to SinkCache's distances",
+              method.decoding.attend = {"to all kept entries; the query is rotated to SinkCache's distances",
                                         by_sink_cache};
             return method;
           }};

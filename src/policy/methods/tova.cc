@@ -43,7 +43,7 @@ void keep_attended(const StepView& view) {
 Preset tova() {
   return {
       .name = "tova",
-      .summary = "what the current query attends to, one set for all heads of a layer",
+      .summary = "keeps the entries that the current query attends to most, the same ones in all heads of a layer",
       .paper = "Oren et al. 2024, Transformers are Multi-State RNNs",
       .options = {{"when", Option::Choice{"step", {"step", "prefill"}}, "when entries are evicted"}},
       .build = [](const Options& options) {
@@ -58,7 +58,7 @@ Preset tova() {
         method.schedule = Schedule::once;
         if (options.text("when") == "prefill") return method;
         method.schedule = Schedule::step;
-        method.decoding.step = {"the entry that the current query attends to the least", keep_attended};
+        method.decoding.step = {"the entry that the current query attends to least", keep_attended};
         return method;
       }};
 }

@@ -160,19 +160,20 @@ Method build_triattention(const Options& options) {
   const int buffer = options.integer("buffer");
   const Reduce reduce = reduce_from(options.text("gqa"));
   Method method;
-  rank_by(method, "product with the queries that are expected, by the calibration", ends.sinks,
+  rank_by(method, "product of the key and the future queries that the calibration predicts", ends.sinks,
           [=](const LayerView& view, const AlwaysKept& always_kept) {
             return of_prompt(view, always_kept, future, reduce);
           });
   method.selection.always_kept = {
-      ends.prompt ? "the prompt if it takes half of the budget, first and recent tokens" : "first and recent tokens",
+      ends.prompt ? "the prompt if it takes at most half of the budget; first and recent tokens"
+                  : "first and recent tokens",
       [ends](const LayerPrompt& prompt, int budget) { return ends.of(prompt.tokens, budget); }};
   method.selection.signed_scores = true;
   method.calibration = query_statistics();
   if (options.text("when") == "prefill") return method;
   method.schedule = Schedule::step;
   method.decoding.buffer = buffer;
-  method.decoding.step = {"the entries of the lowest scores",
+  method.decoding.step = {"the entries with the lowest scores",
                           [=](const StepView& view) { evict_now_and_then(view, buffer, future, reduce); }};
   method.decoding.step_sees_attention = false;
   return method;
@@ -192,7 +193,9 @@ Method build_triattention(const Options& options) {
 ///   when    step: evicts while decoding, too; prefill: only when the prompt has been read
 Preset triattention() {
   return {.name = "triattention",
-          .summary = "what queries around the centres that a calibration has found will attend to, by distance",
+          .summary =
+              "keeps the entries that queries near their mean, known from a calibration, will attend to most at each "
+              "distance",
           .paper = "Mao et al. 2026, TriAttention: Efficient Long Reasoning with Trigonometric KV Compression",
           .options = {{"sinks", Option::Integer{4, 0, 65536}, "first tokens that are always kept"},
                       {"recent", Option::Integer{128, 0, 65536},
@@ -200,9 +203,9 @@ Preset triattention() {
                       {"prompt", Option::Choice{"stay", {"stay", "evict"}},
                        "stay: a prompt that takes at most half of the budget is always kept"},
                       {"future", Option::Integer{65536, 1, 1048576},
-                       "how far ahead the queries lie that are averaged over, at most"},
+                       "largest distance of the future queries over which scores are averaged"},
                       {"gqa", Option::Choice{"max", {"max", "mean"}},
-                       "how standard scores of the query heads of one KV head are combined"},
+                       "reduction of standard scores over the query heads of a KV head"},
                       buffer_option(),
                       {"when", Option::Choice{"step", {"step", "prefill"}}, "when entries are evicted"}},
           .build = build_triattention};

@@ -149,7 +149,7 @@ const std::vector<NamedObserver>& named_observers() {
       {"tiles",
        {number_of("length", 256, 1, "tokens that attend to one another"),
         number_of("before", 0, 0, "first tokens that are in no tile"),
-        number_of("after", 0, 0, "last tokens that are in none")},
+        number_of("after", 0, 0, "last tokens that are in no tile")},
        add_tiles},
       {"query_rows", {number_of("last", 16, 1, "last queries")}, add_rows},
       {"query_moments", {number_of("first", 4, 0, "first token whose query counts")}, add_moments},
@@ -157,7 +157,7 @@ const std::vector<NamedObserver>& named_observers() {
       {"predictions", {}, add_predictions},
       {"replay",
        {number_of("last", 16, 1, "last tokens that are read again"),
-        {"rows", Option::Choice{"max", {"max", "sum"}}, "what is done over them"}},
+        {"rows", Option::Choice{"max", {"max", "sum"}}, "reduction over them"}},
        add_replay},
   };
   return all;

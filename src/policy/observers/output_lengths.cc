@@ -39,7 +39,7 @@ class Lengths : public ObserverOf<OutputLengths> {
 }  // namespace
 
 ObserverPart<OutputLengths> observe_output_lengths() {
-  return {"output lengths", "what the output projection makes of each value",
+  return {"output lengths", "length of each value's part of the layer's output",
           [](const Asking&) { return request<Lengths, OutputLengths>({}); }};
 }
 

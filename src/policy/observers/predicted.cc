@@ -73,7 +73,7 @@ class Predicted : public ObserverOf<Scores> {
 }  // namespace
 
 ObserverPart<Scores> observe_predictions() {
-  return {"predictions", "what the calibration predicts of each token",
+  return {"predictions", "the calibration's prediction for each token",
           [](const Asking&) { return request<Predicted, Scores>({}); }};
 }
 

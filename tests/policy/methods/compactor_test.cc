@@ -238,10 +238,9 @@ TEST(Compactor, heads_share_the_budget_and_wrappers_know_it) {
     }
     return std::string("no error");
   };
-  EXPECT_EQ(refusal("ada(compactor)"), "ada(compactor) is not possible: its heads share the budget by need already");
+  EXPECT_EQ(refusal("ada(compactor)"), "ada(compactor) is not possible: its heads already share the budget by need");
   EXPECT_EQ(refusal("critical(compactor)"),
-            "critical(compactor) is not possible: its scores may be negative, so that they cannot be multiplied by "
-            "lengths");
+            "critical(compactor) is not possible: its scores may be negative, so they cannot be multiplied by lengths");
   EXPECT_NO_THROW(Spec::parse("pyramid(compactor)"));
   EXPECT_NO_THROW(Spec::parse("chunk(compactor)"));
   EXPECT_THROW(Spec::parse("compactor:tile=0"), UsageError);

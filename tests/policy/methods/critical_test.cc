@@ -118,15 +118,15 @@ TEST(Critical, refuses_what_does_not_rank_single_entries_by_scores_that_can_be_m
     }
     return std::string("no error");
   };
-  EXPECT_EQ(
-      message("critical(knorm)"),
-      "critical(knorm) is not possible: its scores may be negative, so that they cannot be multiplied by lengths");
+  EXPECT_EQ(message("critical(knorm)"),
+            "critical(knorm) is not possible: its scores may be negative, so they cannot be multiplied by lengths");
   EXPECT_EQ(message("critical(tova)"), "critical(tova) is not possible: it keeps one set for all heads of a layer");
-  EXPECT_EQ(message("critical(sage-kv)"), "critical(sage-kv) is not possible: it chooses entries in a way of its own");
+  EXPECT_EQ(message("critical(sage-kv)"),
+            "critical(sage-kv) is not possible: it does not select entries by scores alone");
   EXPECT_EQ(message("critical(critical(snapkv))"),
-            "critical(critical(snapkv)) is not possible: it chooses entries in two stages");
+            "critical(critical(snapkv)) is not possible: it selects entries in two steps, by scores and by values");
   EXPECT_EQ(message("chunk(critical(snapkv))"),
-            "chunk(critical(snapkv)) is not possible: it chooses entries in two stages");
+            "chunk(critical(snapkv)) is not possible: it selects entries in two steps, by scores and by values");
   for (const char* spec : {"critical(keydiff)", "critical(streaming-llm)", "critical(full)", "critical(quest)",
                            "critical(cam)", "critical(chunk(snapkv))", "critical(snapkv):share=1.5"})
     EXPECT_THROW(Spec::parse(spec), UsageError) << spec;

@@ -181,7 +181,7 @@ TEST(RKV, evicts_once_where_it_is_told_to) {
 
 TEST(RKV, a_buffer_shorter_than_the_window_is_refused) {
   EXPECT_EQ(usage_error([] { Spec::parse("r-kv:buffer=7"); }),
-            "r-kv: buffer=7 is less than window=8: the last queries before an eviction are observed");
+            "r-kv: buffer=7 must be at least window=8, the number of queries that are observed before an eviction");
   EXPECT_THROW(Spec::parse("critical(r-kv)"), UsageError);
 }
 

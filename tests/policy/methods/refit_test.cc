@@ -282,14 +282,13 @@ std::string message(const std::string& spec) {
 }
 
 TEST(Refit, refuses_with_the_reason_what_does_not_fit) {
-  EXPECT_EQ(message("refit(full)"), "refit(full) is not possible: nothing is evicted");
-  EXPECT_EQ(message("refit(quest)"), "refit(quest) is not possible: nothing is evicted");
+  EXPECT_EQ(message("refit(full)"), "refit(full) is not possible: it evicts nothing");
+  EXPECT_EQ(message("refit(quest)"), "refit(quest) is not possible: it evicts nothing");
   EXPECT_EQ(message("refit(ada(refit(snapkv)))"),
-            "refit(ada(refit(snapkv))) is not possible: its values are fitted already");
-  EXPECT_EQ(
-      message("refit(snapkv:positions=cache)"),
-      "refit(snapkv) is not possible: positions=cache turns keys to ranks, and values are fitted to keys at their "
-      "places in the text");
+            "refit(ada(refit(snapkv))) is not possible: its values are already fitted");
+  EXPECT_EQ(message("refit(snapkv:positions=cache)"),
+            "refit(snapkv) is not possible: positions=cache rotates keys to their ranks, and values are fitted to keys "
+            "at their positions in the text");
   EXPECT_NE(message("refit(streaming-llm)"), "");
   EXPECT_NE(message("refit(snapkv):lambda=0"), "");
   EXPECT_NE(message("refit(snapkv):rows=0"), "");
