@@ -14,7 +14,7 @@ namespace winnow::python {
 namespace {
 
 [[noreturn]] void refuse(const nb::object& tokens) {
-  throw UsageError(fmt::format("tokens are a sequence of integers, and this is one of type {}",
+  throw UsageError(fmt::format("tokens must be a sequence of integers, not of type {}",
                                text_of(nb::str(tokens.type().attr("__name__")))));
 }
 
@@ -30,7 +30,7 @@ std::vector<Token> tokens_of(const nb::object& tokens) {
     int overflow = 0;
     const long long number = PyLong_AsLongLongAndOverflow(token.ptr(), &overflow);
     if (overflow != 0 || number < 0 || number > std::numeric_limits<Token>::max())
-      throw UsageError(fmt::format("{} is no token", shown(token)));
+      throw UsageError(fmt::format("{} is not a token", shown(token)));
     out.push_back(static_cast<Token>(number));
   }
   return out;

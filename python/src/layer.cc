@@ -38,7 +38,7 @@ nb::object as_object(policy::ResultArray seen) {
 }  // namespace
 
 const policy::LayerView& Layer::view() const {
-  if (view_ == nullptr) throw UsageError("the layer is gone: its score() has returned");
+  if (view_ == nullptr) throw UsageError("the layer can only be used until its score() returns");
   return *view_;
 }
 
@@ -48,7 +48,8 @@ Cube Layer::values() const { return all_rows(view(), &policy::LayerView::value);
 
 Rows Layer::attention() const {
   if (!observers_->attention)
-    throw UsageError("the method observes no attention: give its class `observe`, a number of last queries or 'all'");
+    throw UsageError(
+        "the method observes no attention: set `observe` of its class to a number of last queries or to 'all'");
   const auto& observed = view()[*observers_->attention];
   std::vector<float> out;
   for (int head = 0; head < observed.query_heads(); ++head) {

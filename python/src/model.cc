@@ -29,7 +29,7 @@ Role role_of(const std::string& name) {
   for (const auto role : {Role::system, Role::user, Role::assistant}) {
     if (name == name_of(role)) return role;
   }
-  throw UsageError(fmt::format("'{}' is no role: give system, user or assistant", name));
+  throw UsageError(fmt::format("'{}' is not a role: give system, user or assistant", name));
 }
 
 Integers chat(const Model& model, const Messages& messages, const std::string& text) {
@@ -57,7 +57,7 @@ std::pair<Integers, Integers> prompt(const Model& model, const std::string& text
 
 void check_token(const Model& model, Token token) {
   if (token < 0 || token >= model.info().n_vocab)
-    throw UsageError(fmt::format("{} is no token: the model has {}", token, model.info().n_vocab));
+    throw UsageError(fmt::format("{} is not a token: the model has {}", token, model.info().n_vocab));
 }
 
 nb::bytes pieces(const Model& model, const nb::object& tokens) {
@@ -71,7 +71,7 @@ nb::bytes pieces(const Model& model, const nb::object& tokens) {
 
 std::shared_ptr<Model> load(const std::string& path, const std::string& hf, bool offline, float rope_freq_base,
                             const std::string& rope_scaling, const std::string& chat_template) {
-  if (path.empty() == hf.empty()) throw UsageError("give the path of a model, or hf='USER/REPO:QUANT'");
+  if (path.empty() == hf.empty()) throw UsageError("give either the path of a model or hf='USER/REPO:QUANT'");
   const nb::gil_scoped_release nogil;
   const auto file = hf.empty() ? path : hub::fetch(hf, {offline, [](const hub::Progress&) { handle_signals(); }});
   return std::const_pointer_cast<Model>(Model::load(file, {rope_freq_base, rope_scaling, chat_template}));

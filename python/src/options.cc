@@ -17,14 +17,14 @@ CacheChoice make(const std::optional<std::string>& spec, const nb::object& budge
 }
 
 std::string part_of(const nb::handle& part, const char* what) {
-  if (!nb::isinstance<nb::str>(part)) throw UsageError(fmt::format("{} is no {}: give a text", shown(part), what));
+  if (!nb::isinstance<nb::str>(part)) throw UsageError(fmt::format("{} is not a {}: give a string", shown(part), what));
   return text_of(nb::borrow<nb::str>(part));
 }
 
 CacheChoice from_tuple(const nb::tuple& parts) {
   if (parts.empty() || parts.size() > 3)
-    throw UsageError(fmt::format("{} has {} parts: a cache is (spec, budget) or (spec, budget, kv_type)", shown(parts),
-                                 parts.size()));
+    throw UsageError(fmt::format("{} has {} elements: a cache is (spec, budget) or (spec, budget, kv_type)",
+                                 shown(parts), parts.size()));
   return make(part_of(parts[0], "spec"), parts.size() > 1 ? nb::object(parts[1]) : nb::none(),
               parts.size() > 2 ? part_of(parts[2], "kv_type") : "f16");
 }
@@ -37,7 +37,8 @@ CacheChoice choice_of(const nb::handle& cache) {
   if (nb::isinstance<CacheChoice>(cache)) return nb::cast<CacheChoice>(cache);
   if (nb::isinstance<nb::str>(cache)) return make(text_of(nb::borrow<nb::str>(cache)), nb::none(), "f16");
   if (nb::isinstance<nb::tuple>(cache)) return from_tuple(nb::cast<nb::tuple>(cache));
-  throw UsageError(fmt::format("{} is no cache: give a spec, (spec, budget) or (spec, budget, kv_type)", shown(cache)));
+  throw UsageError(
+      fmt::format("{} is not a cache: give a spec, (spec, budget) or (spec, budget, kv_type)", shown(cache)));
 }
 
 }  // namespace
@@ -48,7 +49,7 @@ std::optional<Budget> budget_of(const nb::object& budget) {
   // numpy's integers have __index__, as int does
   if (PyIndex_Check(budget.ptr()) != 0 && !nb::isinstance<nb::bool_>(budget))
     return Budget::parse(text_of(nb::str(nb::steal(PyNumber_Index(budget.ptr())))));
-  throw UsageError(fmt::format("{} is no budget: give a number of entries, '10%' or '64MiB'", shown(budget)));
+  throw UsageError(fmt::format("{} is not a budget: give a number of entries, '10%' or '64MiB'", shown(budget)));
 }
 
 CacheOptions cache_options_of(const nb::handle& cache, Protocol protocol) { return choice_of(cache).with(protocol); }
@@ -64,13 +65,13 @@ std::vector<CacheOptions> all_cache_options_of(const nb::object& caches, Protoco
 Protocol protocol_of(const std::string& name) {
   if (name == "question-aware") return Protocol::aware;
   if (name == "question-agnostic") return Protocol::agnostic;
-  throw UsageError(fmt::format("'{}' is no protocol: give question-aware or question-agnostic", name));
+  throw UsageError(fmt::format("'{}' is not a protocol: give question-aware or question-agnostic", name));
 }
 
 PromptFormat format_of(const std::string& name) {
   if (name == "chat") return PromptFormat::chat;
   if (name == "raw") return PromptFormat::raw;
-  throw UsageError(fmt::format("'{}' is no format of prompts: give chat or raw", name));
+  throw UsageError(fmt::format("'{}' is not a prompt format: give chat or raw", name));
 }
 
 void bind_options(nb::module_& m) {

@@ -51,11 +51,10 @@ struct Mine {
 void check(const Mine& mine, int head, std::span<const float> scores) {
   const auto nan = std::ranges::count_if(scores, [](float x) { return x != x; });
   if (nan > 0)
-    throw UsageError(
-        fmt::format("{}: {} of the {} scores of KV head {} are no numbers", mine.name, nan, scores.size(), head));
+    throw UsageError(fmt::format("{}: {} of the {} scores of KV head {} are NaN", mine.name, nan, scores.size(), head));
   const auto negative = mine.signed_scores ? 0 : std::ranges::count_if(scores, [](float x) { return x < 0; });
   if (negative > 0)
-    throw UsageError(fmt::format("{}: {} of the {} scores of KV head {} are negative, and signed is False", mine.name,
+    throw UsageError(fmt::format("{}: {} of the {} scores of KV head {} are negative, but signed is False", mine.name,
                                  negative, scores.size(), head));
 }
 
@@ -67,7 +66,7 @@ Scores scores_of(const Mine& mine, const nb::object& result, const LayerView& vi
   const auto expected = nb::make_tuple(view.shape.kv_heads, view.tokens());
   if (!array.attr("shape").equal(expected) || std::string("fiub").find(kind) == std::string::npos)
     throw UsageError(fmt::format(
-        "{}: score() has returned {} of shape {}: give numbers of shape {}, one for each KV head "
+        "{}: score() returned {} of shape {}: give numbers of shape {}, one for each KV head "
         "and token",
         mine.name, text_of(nb::str(nb::object(array.attr("dtype")))), shown(array.attr("shape")), shown(expected)));
   const auto floats = nb::cast<Rows>(numpy.attr("ascontiguousarray")(array, nb::arg("dtype") = numpy.attr("float32")));

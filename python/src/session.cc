@@ -28,7 +28,7 @@ T chosen(const std::string& name, const char* what, std::initializer_list<std::p
     if (name == each) return value;
     known += fmt::format("{}{}", known.empty() ? "" : ", ", each);
   }
-  throw UsageError(fmt::format("'{}' is no {}: give one of {}", name, what, known));
+  throw UsageError(fmt::format("'{}' is not a {}: give one of {}", name, what, known));
 }
 
 SessionPointer make_session(std::shared_ptr<Model> model, int threads, const std::string& precision,
@@ -50,8 +50,8 @@ void warn_of_context(const SessionPointer& session, const Transcript& transcript
   const auto tokens = transcript.tokens.size();
   const int context = session->model()->info().context;
   if (tokens <= static_cast<std::size_t>(context)) return;
-  const auto text =
-      fmt::format("the prompt has {} tokens, the model's context {}: answers may suffer", tokens, context);
+  const auto text = fmt::format("the prompt has {} tokens, more than the model's context of {}: answers may be worse",
+                                tokens, context);
   if (PyErr_WarnEx(PyExc_UserWarning, text.c_str(), 1) < 0) nb::raise_python_error();
 }
 
@@ -143,9 +143,9 @@ Rows step(const SessionPointer& self, const Caches& caches, const nb::object& to
     for (const auto& cache : caches) {
       inner.push_back(&cache->cache());
       if (!cache->unseen().empty())
-        throw UsageError("the cache has tokens of an answer that it has not read: extend() reads them");
+        throw UsageError("the cache has not read the last tokens of its answer: extend() reads them");
       if (std::count(inner.begin(), inner.end(), inner.back()) > 1)
-        throw UsageError("the caches are not all different");
+        throw UsageError("a cache is given twice: give different ones");
     }
     session.step(inner, next, logits);
     return true;
@@ -162,7 +162,7 @@ void save(const SessionPointer& self, const std::string& path, SessionCache& cac
   check_own(self, cache);
   const auto& tokens = cache.transcript().tokens;
   if (std::ranges::find(tokens, kUnknown) != tokens.end())
-    throw UsageError("a cache of documents cannot be saved: they are in their store");
+    throw UsageError("a cache of documents cannot be saved: the documents are in their store");
   self->call([&](Session& session) {
     const auto& logits = cache.logits();
     session.save(path, cache.cache(), logits ? std::span<const float>(*logits) : std::span<const float>(),

@@ -10,7 +10,8 @@ Logits share(std::vector<float> logits) {
 }
 
 Cache& SessionCache::cache() {
-  if (!cache_) throw UsageError("the cache is a stream's, or was lost to an error of one: it cannot be used");
+  if (!cache_)
+    throw UsageError("the cache cannot be used: it belongs to a running stream, or was lost when one failed");
   return *cache_;
 }
 

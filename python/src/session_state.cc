@@ -25,7 +25,7 @@ SessionState::SessionState(std::shared_ptr<const Model> model, const SessionOpti
 
 SessionState::Turn::Turn(SessionState& state) : state_(state) {
   if (state.user_ == std::this_thread::get_id())
-    throw UsageError("the session is at work: score() of a method cannot use it");
+    throw UsageError("the session is busy: score() of a method cannot use it");
   while (!state.mutex_.try_lock_for(kBetweenLooks)) handle_signals();
   if (state.is_closed_) {
     state.mutex_.unlock();

@@ -61,7 +61,7 @@ class Pipeline:
         count = self.session.model.tokenize
         if (tokens := len(count(context))) <= most:
             return context
-        warnings.warn(f"the context has {tokens} tokens: the first {most} are read", stacklevel=3)
+        warnings.warn(f"the context has {tokens} tokens, of which only the first {most} are read", stacklevel=3)
         # not the text of the tokens, which may begin with a space that the context lacks
         return context[: bisect.bisect_right(range(len(context)), most, key=lambda n: len(count(context[:n]))) - 1]
 
@@ -70,7 +70,7 @@ def _questions(question: str | None, questions: Sequence[str] | None) -> list[st
     if (question is None) == (questions is None):
         raise _core.UsageError("give either a question or questions")
     if isinstance(questions, str):
-        raise _core.UsageError("questions is one text: give a list, or question=")
+        raise _core.UsageError("questions is a string: give a list, or use question")
     return [question] if questions is None else list(questions)
 
 
@@ -78,7 +78,7 @@ def _budget(press: str | None, compression_ratio: float | None, budget: int | st
     if compression_ratio is None:
         return budget
     if budget is not None:
-        raise _core.UsageError("give either compression_ratio, which goes, or budget, which stays")
+        raise _core.UsageError("give either compression_ratio (the share to evict) or budget (the entries to keep)")
     if not isinstance(compression_ratio, numbers.Real) or not 0 <= compression_ratio < 1:
         raise _core.UsageError(f"compression_ratio is {compression_ratio!r}: give a number from 0 to below 1")
     if compression_ratio == 0 and press in (None, "full"):
@@ -88,9 +88,9 @@ def _budget(press: str | None, compression_ratio: float | None, budget: int | st
 
 def _cache(press: str | None, budget: int | str | None, kv_type: str) -> _core.CacheOptions:
     if press is not None and not isinstance(press, str):
-        raise _core.UsageError(f"{press!r} is no press: give a spec, such as 'snapkv'")
+        raise _core.UsageError(f"{press!r} is not a press: give a spec, such as 'snapkv'")
     if press in (None, "full") and budget is not None:
-        raise _core.UsageError("the full cache keeps everything: give a press, such as 'snapkv'")
+        raise _core.UsageError("the full cache evicts nothing: give a press, such as 'snapkv'")
     return _core.CacheOptions("full" if press is None else press, budget, kv_type)
 
 

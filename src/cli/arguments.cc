@@ -20,20 +20,21 @@ namespace {
 void add_model_option(CLI::App& command, CommonOptions& o) { add_model_options(command, o.model, "GGUF model"); }
 
 CLI::Option* add_special_option(CLI::App& command, CommonArguments& a) {
-  return command.add_flag("--special", a.special, "names of control tokens in the text become control tokens");
+  return command.add_flag("--special", a.special, "read the names of control tokens in the text as control tokens");
 }
 
 void add_prompt_options(CLI::App& command, CommonArguments& a, CommonOptions& o) {
   for (auto* const option :
        {command.add_option("-f,--file", o.file, "text to read"),
-        command.add_flag("--raw", a.raw, "no chat template: the bytes of the text, then the bytes of the question"),
+        command.add_flag("--raw", a.raw, "use no chat template: read just the text, then the question"),
         add_special_option(command, a),
         command.add_option("--system", o.prompt.system, "system message (default: the template's own)")})
     a.not_with_load.push_back(option);
 }
 
 CLI::Option* add_kv_type_option(CLI::App& command, CommonArguments& a) {
-  return command.add_option("--kv-type", a.kv_type, "f32, f16, bf16, q8_0 or q4_0, or KEY/VALUE");
+  return command.add_option("--kv-type", a.kv_type,
+                            "type of kept entries: f32, f16, bf16, q8_0 or q4_0, or two of them as KEY/VALUE");
 }
 
 void add_cache_options(CLI::App& command, CommonArguments& a) {
@@ -43,35 +44,37 @@ void add_cache_options(CLI::App& command, CommonArguments& a) {
             "method and its options, such as auto or snapkv:window=16; winnow methods lists them (default: full; "
             "with --budget: auto)"),
         command.add_option("--budget", a.budget,
-                           "how much may be kept: entries per KV head (512), a share (10%), bytes (64MiB)"),
+                           "how much may be kept: entries per KV head (512), a share (10%) or bytes (64MiB)"),
         add_kv_type_option(command, a)})
     a.not_with_load.push_back(option);
 }
 
 void add_load_option(CLI::App& command, CommonOptions& o) {
   command.add_option("--load-kv", o.load_kv,
-                     "go on from a file of run --save-kv or of a chat's /save, instead of reading a text");
+                     "continue from a file of run --save-kv or of a chat's /save instead of reading a text");
 }
 
 void add_generation_options(CLI::App& command, CommonArguments& a, CommonOptions& o) {
   auto& g = o.generate;
-  command.add_option("-n,--max-tokens", g.max_tokens, "longest answer, in tokens")->check(counts_from(0));
+  command.add_option("-n,--max-tokens", g.max_tokens, "most tokens of an answer")->check(counts_from(0));
   auto& s = a.sampling;
   s.seed = command.add_option("--seed", g.sampling.seed, "seed of the sampler");
-  s.temperature = command.add_option("--temp", g.sampling.temperature, "temperature, 0: greedy");
-  s.top_k = command.add_option("--top-k", g.sampling.top_k, "sample from the k most probable tokens, 0: all");
-  s.top_p = command.add_option("--top-p", g.sampling.top_p, "sample from the most probable tokens that add up to p");
+  s.temperature = command.add_option("--temp", g.sampling.temperature, "temperature; 0: greedy");
+  s.top_k = command.add_option("--top-k", g.sampling.top_k, "sample from the k most probable tokens; 0: from all");
+  s.top_p = command.add_option("--top-p", g.sampling.top_p,
+                               "sample from the most probable tokens whose probabilities add up to p");
   s.min_p = command.add_option("--min-p", g.sampling.min_p,
                                "sample from tokens with at least this share of the best one's probability");
-  s.repeat_penalty = command.add_option("--repeat-penalty", g.sampling.repeat_penalty,
-                                        "divide the logits of tokens that the prompt or the answer has, 1: off");
+  s.repeat_penalty =
+      command.add_option("--repeat-penalty", g.sampling.repeat_penalty,
+                         "divide the logits of tokens that are in the prompt or the answer by this; 1: off");
   command.add_option("--stop", g.stop, "text that ends the answer; may be given several times");
-  command.add_flag("--ignore-eos", a.ignore_eos, "go on after the end of the answer");
+  command.add_flag("--ignore-eos", a.ignore_eos, "do not stop at the end-of-sequence token");
 }
 
 void add_calibration_option(CLI::App& command, CommonOptions& o) {
   command.add_option("--calibration", o.session.calibration,
-                     "file of winnow calibrate for the model; some methods need it");
+                     "file of winnow calibrate for this model, which some methods need");
 }
 
 /// True if an option only repeats what the saved conversation has.
@@ -85,7 +88,7 @@ SavedInfo take_saved(const CommonArguments& a, CommonOptions& o) {
   const Conversation& conversation = saved.transcript.conversation;
   for (const auto* const option : a.not_with_load) {
     if (option->count() == 0 || says_the_same(*option, conversation)) continue;
-    throw UsageError(fmt::format("{} does not go with --load-kv {}: it holds {} tokens that were read with {}, {}, {}",
+    throw UsageError(fmt::format("{} cannot be combined with --load-kv {}, whose {} tokens were read with {}, {}, {}",
                                  option->get_name(), o.load_kv, saved.tokens_seen, described(saved.cache),
                                  name_of(conversation.format), where_it_ends(conversation)));
   }
@@ -98,14 +101,14 @@ SavedInfo take_saved(const CommonArguments& a, CommonOptions& o) {
 void take_given(const CommonArguments& a, CommonOptions& o) {
   o.cache = choice_of(a).with(a.protocol);
   if (o.cache.budget && o.cache.spec == Spec())
-    log().info("full keeps everything: the budget {} is not used", a.budget);
+    log().info("full keeps every entry, so the budget {} is not used", a.budget);
   o.prompt.format = a.raw ? PromptFormat::raw : PromptFormat::chat;
   o.prompt.control = a.special ? ControlTokens::parsed : ControlTokens::as_text;
 }
 
 void check_machine(const CommonArguments& a, CommonOptions& o) {
   if (a.threads_given->count() > 0 && a.threads < 1)
-    throw UsageError(std::to_string(a.threads) + " threads cannot run anything: at least 1 is needed");
+    throw UsageError(fmt::format("cannot run on {} threads: give at least 1", a.threads));
   if (a.threads > usable_cores())
     log().warn("{} threads share {}: {} would be faster", a.threads, counted(usable_cores(), "core"), usable_cores());
   if (!a.chat_template.empty()) o.loading.chat_template = read_text(a.chat_template);
@@ -120,15 +123,16 @@ void check_machine(const CommonArguments& a, CommonOptions& o) {
 }  // namespace
 
 void add_machine_options(CLI::App& command, CommonArguments& a, CommonOptions& o) {
-  a.threads_given = command.add_option("--threads", a.threads, "threads (default: all cores that may be used)");
+  a.threads_given =
+      command.add_option("--threads", a.threads, "number of threads (default: all cores that may be used)");
   command
       .add_option("--precision", a.precision,
-                  "how a prompt is read: auto (bf16 where the machine multiplies it), bf16 or f32")
+                  "compute type for prompts: auto (bf16 if the machine has instructions for it), bf16 or f32")
       ->check(CLI::IsMember({"auto", "bf16", "f32"}));
   command
       .add_option("--pack", a.pack,
-                  "bf16 weights for long prompts: a layer at a time where it pays (auto) or always (layer), or all at "
-                  "once (resident)")
+                  "bf16 weights for long prompts: one layer at a time if that is faster (auto) or always (layer), or "
+                  "all in memory (resident)")
       ->check(CLI::IsMember({"auto", "layer", "resident"}));
   command.add_option("--rope-freq-base", o.loading.rope_freq_base, "RoPE base (default: the file's)");
   command.add_option(
@@ -136,7 +140,7 @@ void add_machine_options(CLI::App& command, CommonArguments& a, CommonOptions& o
       "none, linear:FACTOR, yarn:FACTOR[:TRAINED_CONTEXT], longrope:short or longrope:long (default: the file's)");
   command.add_option("--chat-template", a.chat_template,
                      "file with a chat template in Jinja (default: the template of the model's file)");
-  command.add_flag("-v,--verbose", a.verbose, "say more on stderr");
+  command.add_flag("-v,--verbose", a.verbose, "more messages on stderr");
   command.add_flag("-q,--quiet", o.quiet, "only errors on stderr");
 }
 
@@ -160,7 +164,7 @@ void add_reading_options(CLI::App& command, CommonArguments& arguments, CommonOp
 
 void add_asking_options(CLI::App& command, CommonArguments& arguments, CommonOptions& options) {
   add_model_option(command, options);
-  command.add_flag("--raw", arguments.raw, "no chat template: the bytes of the question after those of the documents");
+  command.add_flag("--raw", arguments.raw, "use no chat template: read just the documents, then the question");
   add_special_option(command, arguments);
   add_kv_type_option(command, arguments);
   add_generation_options(command, arguments, options);
@@ -187,7 +191,7 @@ void say_model_samples(const CommonArguments& arguments) {
   for (auto* const option : {s.temperature, s.top_k, s.top_p, s.min_p, s.repeat_penalty})
     option->description(
         fmt::format("{} (default: the model's file, or {})", option->get_description(), option->get_default_str()));
-  s.seed->description("seed of the sampler (default: another one each time)");
+  s.seed->description("seed of the sampler (default: random)");
 }
 
 SamplingChoice sampling_of(const CommonArguments& arguments, const CommonOptions& options) {
@@ -234,8 +238,8 @@ std::optional<SavedInfo> check_common(const CommonArguments& a, CommonOptions& o
 void warn_about_open_question(const CommonOptions& options, const SavedInfo& saved) {
   if (!saved.transcript.conversation.awaits_answer()) return;
   log().warn(
-      "{} ends with a question, and yours comes after it and no answer: without -p, or with --protocol "
-      "question-agnostic, run --save-kv saves the text alone",
+      "{} ends with an unanswered question, and yours follows it: to save the text alone, use run --save-kv without -p "
+      "or with --protocol question-agnostic",
       options.load_kv);
 }
 

@@ -17,9 +17,11 @@ void add_cache_lists(CLI::App& command, CacheLists& lists) {
   as_list(command.add_option("--kv", lists.kv, fmt::format("methods: full, auto, snapkv:window=16, …{}", unnamed)),
           kWords);
   as_split_list(command.add_option("--budget", lists.budgets,
-                                   "how much may be kept, for each method that needs one: 512, 10%, 64MiB"),
+                                   "how much may be kept, for methods that need a budget: 512, 10%, 64MiB"),
                 kWords);
-  as_split_list(command.add_option("--kv-type", lists.kv_types, "f32, f16, bf16, q8_0 or q4_0, or KEY/VALUE"), kWords);
+  as_split_list(command.add_option("--kv-type", lists.kv_types,
+                                   "types of kept entries: f32, f16, bf16, q8_0 or q4_0, or two of them as KEY/VALUE"),
+                kWords);
 }
 
 std::vector<std::string> methods_in(const CacheLists& lists) {
@@ -35,8 +37,7 @@ std::vector<CacheOptions> crossed(const CacheLists& lists, std::span<const Proto
   std::vector<CacheOptions> out;
   for (const auto& method : eval::methods_of(methods_in(lists), lists.budgets, lists.kv_types, protocols)) {
     if (method.ask())
-      throw UsageError(
-          fmt::format("{} asks over documents: winnow eval and winnow docs ask can do that", method.spec()));
+      throw UsageError(fmt::format("{} combines documents: use it in winnow eval or winnow docs ask", method.spec()));
     out.push_back(method.cache());
   }
   return out;

@@ -18,7 +18,7 @@ std::string wrong(const std::string& text, const char* what, T least, T most) {
   T value{};
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error == std::errc::invalid_argument || end != text.data() + text.size())
-    return fmt::format("{} is no {}", text, what);
+    return fmt::format("{} is not a {}", text, what);
   if (error == std::errc() && least <= value && value <= most) return "";
   if (most < std::numeric_limits<int>::max()) return fmt::format("{} is not from {} to {}", text, least, most);
   const bool is_below = error == std::errc() ? value < least : text.starts_with('-');

@@ -32,7 +32,7 @@ namespace {
 void on_lost_page(int signal, siginfo_t* info, void* /*context*/) {
   const char* const file = mapped_at(info->si_addr);
   if (file != nullptr)
-    end_with({"winnow: ", file, " can no longer be read: it was cut while it was in use, or its disk fails\n"});
+    end_with({"winnow: ", file, " can no longer be read: it was truncated while in use, or its disk fails\n"});
   std::signal(signal, SIG_DFL);  // not in a mapped file: the same read raises it again
 }
 
@@ -42,7 +42,7 @@ void on_ggml_abort(const char* message) {
   for (const char* at = message; *at != '\0' && *at != ':'; ++at) {
     if (*at == '/') file = at + 1;
   }
-  end_with({"winnow: ggml cannot go on, most likely for lack of memory: ", file, "\n"});
+  end_with({"winnow: ggml cannot continue, most likely for lack of memory: ", file, "\n"});
 }
 
 void on_terminate() {

@@ -70,15 +70,15 @@ std::string sentence_of(const CLI::ParseError& error) {
   constexpr std::string_view kBegin = "Could not convert: ";
   const std::string_view what = error.what();
   if (!what.starts_with(kBegin)) return std::string(what);
-  return fmt::format("{} is no number that the option takes", what.substr(kBegin.size()));
+  return fmt::format("{} is not a number that the option accepts", what.substr(kBegin.size()));
 }
 
 int run_command_line(int argc, char** argv) {
-  CLI::App app("Runs language models on long inputs and keeps only the KV-cache entries that matter.", "winnow");
+  CLI::App app("Runs language models on long inputs and keeps only the KV entries that matter.", "winnow");
   app.set_version_flag("--version", fmt::format("winnow {} (ggml {}, {}, {}, {})", kVersion, ggml_version_text(),
                                                 network::Bf16Kernel::library(), instruction_set(), kBuildType));
   app.require_subcommand(1);
-  remember_defaults(app);
+  begin_help(app);
   add_run(app);
   add_chat(app);
   add_methods(app);
@@ -95,7 +95,7 @@ int run_command_line(int argc, char** argv) {
   app.footer(  // added after the commands, which would inherit it
       "Examples:\n  winnow run -m model.gguf -f long.txt -p \"the question\" --kv snapkv --budget 512\n"
       "  winnow chat -hf USER/REPO:Q4_K_M\n"
-      "Each command has its own --help, which winnow help COMMAND prints, too.");
+      "winnow COMMAND --help and winnow help COMMAND describe a command's options.");
   say_defaults(app);
   if (argc > 1 && std::string_view(argv[1]) == kCompleteCommand) {
     std::fputs(completions(app, {argv + 2, argv + argc}).c_str(), stdout);

@@ -80,12 +80,11 @@ void show_methods(const std::string& name, Form form) {
 }  // namespace
 
 void add_methods(CLI::App& app) {
-  auto* const command =
-      app.add_subcommand("methods", "list the methods and wrappers, or show one, or the parts of any spec");
+  auto* const command = app.add_subcommand("methods", "list the methods and wrappers, or describe one or any spec");
   const auto name = std::make_shared<std::string>();
   const auto json = std::make_shared<bool>(false);
   command->add_option("NAME", *name, "method, wrapper or spec");
-  command->add_flag("--json", *json, "as a list in JSON");
+  command->add_flag("--json", *json, "print a list in JSON");
   command->footer("Example:\n  winnow methods snapkv\n  winnow methods 'pyramid(ada(h2o))'");
   command->callback([name, json] { show_methods(*name, *json ? Form::json : Form::text); });
 }

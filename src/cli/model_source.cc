@@ -44,7 +44,7 @@ void add_hub_options(CLI::App& command, ModelSource& model) {
                               "else Q8_0, else the first)",
                               kShort))
       ->type_name("USER/REPO[:QUANT]");
-  command.add_flag("--offline", model.offline, fmt::format("with {}: use the hub's cache and no network", kShort));
+  command.add_flag("--offline", model.offline, fmt::format("with {}: use only the hub's cache, no network", kShort));
 }
 
 std::string spelled_out(const std::string& word) {
@@ -53,9 +53,10 @@ std::string spelled_out(const std::string& word) {
 }
 
 void check(const ModelSource& model) {
-  if (!model.is_named()) throw UsageError("no model: give -m MODEL.gguf or -hf USER/REPO, or set WINNOW_MODEL");
+  if (!model.is_named())
+    throw UsageError("there is no model: give -m MODEL.gguf or -hf USER/REPO, or set WINNOW_MODEL");
   if (!model.hub.empty() && !model.file.empty() && !is_of_environment(model.file))
-    throw UsageError(fmt::format("the model is {} or {}: give one of -m and -hf", model.file, model.hub));
+    throw UsageError(fmt::format("both {} and {} name the model: give only one of -m and -hf", model.file, model.hub));
 }
 
 std::string path_of(const ModelSource& model) {

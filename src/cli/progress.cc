@@ -30,7 +30,7 @@ void show_line(const std::string& line) {
 /// The line without the remaining time.
 std::string line_of(const hub::Progress& p) {
   const auto file = brief(p.file);
-  if (p.total == 0) return fmt::format("another process downloads {}: {} are there", file, format_bytes(p.bytes));
+  if (p.total == 0) return fmt::format("another process is downloading {}: {} so far", file, format_bytes(p.bytes));
   if (p.bytes == p.total) return fmt::format("checking {}", file);
   return fmt::format("downloading {}: {:3.0f} % of {}", file, share(p.bytes, p.total) * 100, format_bytes(p.total));
 }

@@ -15,7 +15,7 @@ std::size_t size_of(const char* option, const std::string& text) {
   } catch (const UsageError&) {
     if (text == "0") return 0;
   }
-  throw UsageError(fmt::format("{} {} is no size: give bytes, or KiB, MiB or GiB, such as 500MiB, or 0", option, text));
+  throw UsageError(fmt::format("{} {} is not a size: give 0, bytes, KiB, MiB or GiB, such as 500MiB", option, text));
 }
 
 }  // namespace winnow::cli

@@ -43,7 +43,7 @@ std::string sentence(const CLI::App& command, const std::string& called, const s
     return fmt::format("there is no option {}: {}see {} --help", option, hint, called);
   }
   const auto commands = names_of_commands(command);
-  if (commands.empty()) return fmt::format("the argument {} is not expected: see {} --help", argument, called);
+  if (commands.empty()) return fmt::format("unexpected argument {}: see {} --help", argument, called);
   return fmt::format("there is no command {}: {}", argument, policy::suggest(argument, commands));
 }
 

@@ -38,7 +38,7 @@ std::string duration(double seconds) {
 void say_if_cut(const Generation& generation) {
   const auto tokens = generation.tokens.size();
   if (generation.finish == FinishReason::length && tokens > 0)
-    log().info("the answer was cut after {} (-n)", counted(tokens, "token"));
+    log().info("the answer was cut off after {} (-n)", counted(tokens, "token"));
 }
 
 const char* where_it_ends(const Conversation& conversation) {

@@ -99,13 +99,13 @@ std::string Group::why_not(const Model& model, const Method& method) const {
   const int tokens = tokens_compressed(method);
   const int entries = entries_kept(model, method);
   if (keeps_all(model, method)) {
-    return fmt::format("the prompt has {} tokens, the budget {}{}", tokens, budget.print(),
-                       budget.unit() == Budget::Unit::entries ? "" : fmt::format(" holds {}", entries));
+    return fmt::format("the prompt has {} tokens, which fit into the budget of {}{}", tokens, budget.print(),
+                       budget.unit() == Budget::Unit::entries ? "" : fmt::format(" ({} entries)", entries));
   }
   if (budget.unit() != Budget::Unit::percent) return {};
   const int least = engine::least_budget(method.cache().spec.method(), engine::hparams_of(model), tokens);
   if (entries >= least) return {};
-  return fmt::format("{} of {} tokens are {}, {} needs {}", budget.print(), tokens, entries,
+  return fmt::format("{} of {} tokens are {} entries, but {} needs {}", budget.print(), tokens, entries,
                      method_label(method.spec()), least);
 }
 
@@ -123,13 +123,14 @@ void Group::check_length() const {
   if (limits_.max_prompt > 0 && tokens > limits_.max_prompt) {
     const char* const least =
         tokenized_.documents.empty() ? "the question alone has" : "with a token of each document the prompt has";
-    throw InputError(fmt::format("{} {} tokens, --max-prompt allows {}", least, tokens, limits_.max_prompt));
+    throw InputError(
+        fmt::format("{} {} tokens, more than --max-prompt allows ({})", least, tokens, limits_.max_prompt));
   }
   if (beyond_context() == 0 || limits_.beyond == PromptLimits::Beyond::allowed) return;
   const int answer = tokenized_.sample->max_tokens;
   throw InputError(
-      fmt::format("the prompt has {} tokens{}, the model's context {}: --max-prompt N cuts the middle out of longer "
-                  "prompts, --beyond-context reads them as they are",
+      fmt::format("the prompt has {} tokens{}, more than the model's context of {}: cut the middle out of long prompts "
+                  "with --max-prompt N, or read them whole with --beyond-context",
                   tokens, answer > 0 ? fmt::format(" and its answer up to {}", answer) : "", limits_.context));
 }
 

@@ -63,8 +63,7 @@ void begin_process_folder(const fs::path& path) {
   // A process that was killed here has left an empty folder.
   if (!is_folder(path) || !fs::is_empty(path))
     throw InputError(
-        fmt::format("{} is no part that winnow began (it has no file {}): move it away, or give another "
-                    "folder with -o",
+        fmt::format("{} was not made by winnow eval (it has no file {}): move it away, or give another folder with -o",
                     path.string(), kMarker));
   std::ofstream marker(path / kMarker);
   marker << "Records of one process of winnow eval. They move to ../records.jsonl when all processes are done.\n";

@@ -33,7 +33,7 @@ Record parse_record(const std::string& line, const TextLines& at) {
   } catch (const nlohmann::json::exception& error) {
     why = reason_of(error);
   }
-  throw InputError(fmt::format("{} line {}: no record: {}", at.input().name(), at.number(), why));
+  throw InputError(fmt::format("{} line {} is not a record: {}", at.input().name(), at.number(), why));
 }
 
 /// True if a line without a newline may be the beginning of a record.
@@ -58,7 +58,7 @@ Lines read_lines(const std::string& path, std::size_t most = std::numeric_limits
     if (!out.cut) {
       out.records.push_back(parse_record(line, lines));
     } else if (!may_be_cut(line)) {
-      throw InputError(fmt::format("{} line {}: no record", path, lines.number()));
+      throw InputError(fmt::format("{} line {} is not a record", path, lines.number()));
     }
   }
   return out;
@@ -101,8 +101,8 @@ void RecordFile::load(const std::string& model_hash) {
   for (std::size_t i = 0; i < lines.records.size(); ++i) {
     if (lines.records[i].model_hash != model_hash) {
       throw InputError(
-          fmt::format("{} line {}: a record of another model ({}, and this one is {}); give another folder with -o",
-                      path_, i + 1, lines.records[i].model_hash, model_hash));
+          fmt::format("{} line {} is a record of the model with hash {}, not {}: give another folder with -o", path_,
+                      i + 1, lines.records[i].model_hash, model_hash));
     }
   }
   records_ = std::move(lines.records);

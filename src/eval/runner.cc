@@ -24,7 +24,7 @@ void check_documents(const Evaluation& evaluation) {
   for (const auto& task : evaluation.tasks) {
     for (const auto& sample : task.samples) {
       if (sample.documents.empty())
-        throw UsageError(fmt::format("{} asks over documents, and the sample {} of {} has none", ask->spec(), sample.id,
+        throw UsageError(fmt::format("{} combines documents, but the sample {} of {} has none", ask->spec(), sample.id,
                                      sample.task));
     }
   }
@@ -155,9 +155,8 @@ void check_prompt(const Model& model, const Evaluation& evaluation, const Sample
     if (now.empty()) now = hash_of(tokenized(model, sample, protocol, evaluation.limits.max_prompt));
     if (!found->second.contains(now))
       throw InputError(
-          fmt::format("the records that are there have another prompt of the sample {} of {} ({}, and now it is {}): "
-                      "the data or an "
-                      "option that prompts depend on has changed; give another folder with -o",
+          fmt::format("existing records have another prompt for the sample {} of {} (hash {}, now {}), because the "
+                      "data or an option for prompts has changed: give another folder with -o",
                       sample.id, sample.task, *found->second.begin(), now));
   }
 }

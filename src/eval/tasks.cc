@@ -18,9 +18,10 @@ namespace {
 bool is_of_group(const TaskInfo& task, const std::string& name) { return task.name.starts_with(name + "/"); }
 
 UsageError unknown(const std::string& name) {
-  return UsageError(fmt::format(
-      "there is no task {}: {}", name,
-      is_method(name) ? fmt::format("lists have commas, as in --kv full,{}", name) : "see winnow eval tasks"));
+  return UsageError(
+      fmt::format("there is no task {}: {}", name,
+                  is_method(name) ? fmt::format("separate the elements of a list with commas, as in --kv full,{}", name)
+                                  : "see winnow eval tasks"));
 }
 
 bool has_files(const TaskInfo& task, const std::string& data) {
@@ -100,7 +101,7 @@ AtHand at_hand(std::span<const TaskInfo* const> tasks, const std::string& data) 
   if (!data.empty() && !std::filesystem::is_directory(data)) throw InputError(fmt::format("{}: no such folder", data));
   const auto who = others.size() == 1 ? others.front() : fmt::format("{} tasks", others.size());
   const auto what = data.empty()
-                        ? fmt::format("give --data DIR or set WINNOW_DATA, a folder with {}", fmt::join(files, ", "))
+                        ? fmt::format("give --data DIR or set WINNOW_DATA to a folder with {}", fmt::join(files, ", "))
                         : fmt::format("the data folder has no {}", fmt::join(files, ", no "));
   const auto origins = origins_of(files);
   out.lacking =

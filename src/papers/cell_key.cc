@@ -16,7 +16,8 @@ namespace {
 /// The value of row or column. If both have one, they must be equal.
 std::string either(const std::string& row, const std::string& column, const char* what) {
   if (!row.empty() && !column.empty() && row != column)
-    throw InputError(fmt::format("the row selects the {} {}, the column {}", what, brief(row), brief(column)));
+    throw InputError(
+        fmt::format("the row selects the {} {}, but the column selects {}", what, brief(row), brief(column)));
   return row.empty() ? column : row;
 }
 
@@ -29,12 +30,12 @@ std::vector<std::string> tasks_of(const Select& row, const Select& column, const
   if (asked.empty()) return {all.begin(), all.end()};
   for (const auto& task : asked) {
     if (!all.contains(task))
-      throw InputError(fmt::format("{} is no task of the measure {}", brief(task), brief(measure.name)));
+      throw InputError(fmt::format("{} is not a task of the measure {}", brief(task), brief(measure.name)));
     const bool in_both = row.tasks.empty() || column.tasks.empty() ||
                          std::find(column.tasks.begin(), column.tasks.end(), task) != column.tasks.end();
     if (in_both) out.push_back(task);
   }
-  if (out.empty()) throw InputError("row and column have no task in common");
+  if (out.empty()) throw InputError("the row and the column have no task in common");
   return out;
 }
 
@@ -80,8 +81,8 @@ eval::Method method_of(const Select& row, const Select& column, const Measure& m
     if (is_meant) fit.push_back(&method);
   }
   if (fit.size() != 1)
-    throw InputError(fmt::format("{} methods of the measure {} are meant: select one method, budget and type",
-                                 fit.size(), brief(measure.name)));
+    throw InputError(fmt::format("{} methods of the measure {} fit: select one method, budget and type", fit.size(),
+                                 brief(measure.name)));
   return *fit.front();
 }
 

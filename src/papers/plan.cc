@@ -31,7 +31,7 @@ std::string listed(const std::vector<int>& numbers) {
 }
 
 std::string lengths_in_words(const Measure& measure) {
-  return measure.lengths.empty() ? "the tasks' usual one" : listed(measure.lengths);
+  return measure.lengths.empty() ? "the tasks' default" : listed(measure.lengths);
 }
 
 /// True if generated prompts of a length fit into the context, with the measure's answers.
@@ -49,8 +49,9 @@ std::vector<int> too_long(const Measure& measure, const std::vector<int>& length
 std::string beyond_note(const Measure& measure, const std::vector<int>& lengths, int context, Beyond beyond) {
   const auto prompts = fmt::format("{}: prompts of {} tokens{}", measure.name, listed(lengths),
                                    measure.answer > 0 ? fmt::format(" with answers of {}", measure.answer) : "");
-  return beyond == Beyond::allowed ? fmt::format("{} are read beyond the model's context of {}", prompts, context)
-                                   : fmt::format("{} are left out, since the model's context is {}", prompts, context);
+  return beyond == Beyond::allowed
+             ? fmt::format("{} are read although they are longer than the model's context of {}", prompts, context)
+             : fmt::format("{} are left out, because the model's context is {}", prompts, context);
 }
 
 /// The labels by which the recipe's cells and plots distinguish samples.
@@ -179,7 +180,7 @@ class Planner {
     std::vector<std::string> lost;
     std::ranges::set_difference(before, values_of(made, "length"), std::back_inserter(lost));
     if (!lost.empty() && !tasks_.lengths.empty()) {
-      note(fmt::format("{}: no row and column are for prompts of the length {}; the recipe's is {}", measure.name,
+      note(fmt::format("{}: no row and column use prompts of the length {}; the recipe's is {}", measure.name,
                        fmt::join(lost, ", "), lengths_in_words(measure)));
     } else if (made.empty()) {
       note(fmt::format("{}: no row and column select any of its samples", measure.name));
@@ -189,8 +190,8 @@ class Planner {
   /// Notes how many samples --limit has left, and of what part of the recipe's values.
   void note_limit(const Measure& measure, const std::vector<Made>& made, std::size_t without_limit) {
     const auto samples = count_samples(made);
-    auto out = samples > without_limit ? fmt::format("{}: --limit {} makes {} samples, not {} as without it",
-                                                     measure.name, tasks_.limit, samples, without_limit)
+    auto out = samples > without_limit ? fmt::format("{}: --limit {} gives {} samples instead of {}", measure.name,
+                                                     tasks_.limit, samples, without_limit)
                                        : fmt::format("{}: --limit {} leaves {} of {} samples", measure.name,
                                                      tasks_.limit, samples, without_limit);
     const auto tell = [&](const char* label, const std::vector<int>& all, const char* what) {
@@ -216,11 +217,11 @@ class Planner {
     int out = limits_.max_prompt > 0 ? std::min(most, limits_.max_prompt) : most;
     if (beyond(measure) == Beyond::refused) out = std::min(out, room);
     if (out < 1)
-      throw InputError(fmt::format("the model's context of {} tokens has no room for an answer of {} and its prompt",
+      throw InputError(fmt::format("the model's context of {} tokens has no room for a prompt and its answer of {}",
                                    limits_.context, answer));
     if (out < most) note(cut_note(measure, out));
     if (out > room)
-      note(fmt::format("{}: prompts of up to {} tokens are read beyond the model's context of {}", measure.name, out,
+      note(fmt::format("{}: prompts of up to {} tokens are read, although the model's context is {}", measure.name, out,
                        limits_.context));
     return out;
   }
@@ -228,7 +229,7 @@ class Planner {
   std::string cut_note(const Measure& measure, int tokens) const {
     const auto paper = measure.max_prompt > 0 ? fmt::format(", not to {} as in the paper", measure.max_prompt) : "";
     const auto why = tokens == limits_.max_prompt ? "as --max-prompt says"
-                                                  : fmt::format("since the model's context is {}", limits_.context);
+                                                  : fmt::format("because the model's context is {}", limits_.context);
     return fmt::format("{}: longer prompts are cut to {} tokens{}, {}", measure.name, tokens, paper, why);
   }
 
@@ -285,7 +286,7 @@ std::vector<std::string> not_at_hand(const Recipe& recipe, const std::string& da
     if (!beyond_context.empty()) out.push_back(beyond_note(measure, beyond_context, context, measure.beyond));
     if (measure.max_prompt > context)
       out.push_back(
-          fmt::format("{}: prompts are cut to what the model's context of {} holds, not to {} tokens as in the paper",
+          fmt::format("{}: prompts are cut to fit into the model's context of {}, not to {} tokens as in the paper",
                       measure.name, context, measure.max_prompt));
   }
   return out;

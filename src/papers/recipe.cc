@@ -133,14 +133,14 @@ std::vector<Figures> figures_of(const Json& json, std::size_t rows, std::size_t 
     read.model = block.at("model").get<std::string>();
     for (const auto& row : block.at("values")) {
       if (row.size() != columns)
-        throw InputError(
-            fmt::format("{}[{}] has {} figures, there are {} columns", place, read.values.size(), row.size(), columns));
+        throw InputError(fmt::format("{}[{}] has {} figures, but there are {} columns", place, read.values.size(),
+                                     row.size(), columns));
       auto& values = read.values.emplace_back();
       for (const auto& value : row)
         values.push_back(value.is_null() ? std::nullopt : std::optional(value.get<double>()));
     }
     if (read.values.size() != rows)
-      throw InputError(fmt::format("{} has {} rows, the recipe {}", place, read.values.size(), rows));
+      throw InputError(fmt::format("{} has {} rows, but the recipe has {}", place, read.values.size(), rows));
     out.push_back(std::move(read));
   }
   return out;
@@ -218,7 +218,8 @@ Recipe read(const Json& json) {
   out.missing = texts_of(json, "missing");
   for (const auto& measure : json.value("measures", Json::array()))
     out.measures.push_back(measure_of(measure, fmt::format("measures[{}]", out.measures.size())));
-  if (out.measures.empty() && out.missing.empty()) throw InputError("it has no measures, and missing does not say why");
+  if (out.measures.empty() && out.missing.empty())
+    throw InputError("it has no measures, and " missing " gives no reason");
   const double unit = json.value("unit", 1.0);
   out.rows = lines_of(json, "rows", unit);
   out.columns = lines_of(json, "columns", unit);

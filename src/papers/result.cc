@@ -51,13 +51,13 @@ std::vector<std::string> Result::missing() const {
       if (!line.not_measured.empty()) out.push_back(fmt::format("{}: {}", line.name, line.not_measured));
     }
   }
-  add(out, "Not planned, since there are no samples for them: ", cells_missing(recipe, cells, [](const Cell& cell) {
+  add(out, "Not planned, because there are no samples for them: ", cells_missing(recipe, cells, [](const Cell& cell) {
         return cell.planned == 0;
       }));
   add(out, "Not measured yet: ", cells_missing(recipe, cells, [](const Cell& cell) {
         return cell.planned > 0 && cell.measured == 0;
       }));
-  add(out, "Measured in part: ", cells_missing(recipe, cells, [](const Cell& cell) {
+  add(out, "Partly measured: ", cells_missing(recipe, cells, [](const Cell& cell) {
         return cell.measured > 0 && !cell.is_whole();
       }));
   return out;
@@ -233,7 +233,7 @@ std::string in_words(const std::vector<Compared>& orders) {
     std::string of_one;
     std::string of_several;
   };
-  const auto few = fmt::format("too few samples (fewer than {}, or one of a task)", kLeastSamples);
+  const auto few = fmt::format("too few samples (fewer than {}, or one for a task)", kLeastSamples);
   const Words all[] = {
       {Verdict::agrees, "agrees", "agree"},
       {Verdict::disagrees, "disagrees", "disagree"},
@@ -248,7 +248,7 @@ std::string in_words(const std::vector<Compared>& orders) {
     const auto count = std::ranges::count(orders, words.verdict, &Compared::verdict);
     if (count > 0) parts.push_back(fmt::format("{} {}", count, count == 1 ? words.of_one : words.of_several));
   }
-  return fmt::format("Of {} {} of the paper {}.", orders.size(), orders.size() == 1 ? "order" : "orders",
+  return fmt::format("Of the paper's {} {}, {}.", orders.size(), orders.size() == 1 ? "order" : "orders",
                      fmt::join(parts, ", "));
 }
 

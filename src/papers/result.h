@@ -44,7 +44,7 @@ struct Pair {
 /// Groups the orders by source (model or claim) and rows.
 std::vector<Pair> pairs_of(const std::vector<Compared>& orders);
 
-/// "Of 30 orders of the paper 20 agree, 3 disagree, 7 cannot be told." Leaves out verdicts without orders.
+/// "Of the paper's 30 orders, 20 agree, 3 disagree, 7 cannot be told." Leaves out verdicts without orders.
 std::string in_words(const std::vector<Compared>& orders);
 
 }  // namespace winnow::papers

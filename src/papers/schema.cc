@@ -109,7 +109,7 @@ std::string limits_in_words(const nlohmann::json& rules) {
   add("maximum", "at most ");
   add("exclusiveMinimum", "more than ");
   add("pattern", "a text of the form ");
-  if (rules.contains("minLength")) out.emplace_back("a text that is not empty");
+  if (rules.contains("minLength")) out.emplace_back("a non-empty text");
   return fmt::format("{}", fmt::join(out, " and "));
 }
 
@@ -138,7 +138,7 @@ std::string violation(const nlohmann::json& recipe) {
   for (SchemaError error; results.popError(error);) {
     if (!deepest || error.context.size() > deepest->context.size()) deepest = error;
   }
-  if (!deepest) return "it is not as the schema says";
+  if (!deepest) return "it does not follow the schema";
   const auto place = place_of(deepest->context, recipe);
   const auto reason = why(place, deepest->description);
   return place.name.empty() ? reason : place.name + ": " + reason;

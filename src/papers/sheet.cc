@@ -50,7 +50,7 @@ Sheet read_sheet(const std::string& path) {
   try {
     return sheet_of(parse_json<Json>(eval::read_file(path)), path);
   } catch (const nlohmann::json::exception& error) {
-    throw InputError(fmt::format("{} is not what winnow papers run writes: {}", path, reason_of(error)));
+    throw InputError(fmt::format("{} is not a file of winnow papers run: {}", path, reason_of(error)));
   } catch (const JsonError& error) {
     throw InputError(fmt::format("{}: {}", path, error.what()));
   }

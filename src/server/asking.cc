@@ -56,14 +56,15 @@ void raise_share(Request& request) {
 /// own.
 void check_turn(const AskedConversation& chat, const AnswerForm& form) {
   if (form.answers > 1)
-    throw FieldError("n", fmt::format("a session goes on with one answer, and not with {}", form.answers));
+    throw FieldError("n", fmt::format("a session allows one answer per turn, so n must be 1, not {}", form.answers));
   if (chat.ending == chat::Ending::continued)
-    throw FieldError("continue_final_message", "the answer in a session is a message of its own");
+    throw FieldError("continue_final_message",
+                     "an answer in a session is a new message, so continue_final_message must not be true");
   if (chat.ending == chat::Ending::nothing)
-    throw FieldError("add_generation_prompt", "a session goes on with an answer, which the template must open");
+    throw FieldError("add_generation_prompt", "a session needs an answer, so add_generation_prompt must not be false");
   const Role last = chat.messages.back().said.role;
   if (last != Role::user && last != Role::tool)
-    throw FieldError("messages", "a turn of a session ends with a message of the user, or with what a tool has given");
+    throw FieldError("messages", "a turn of a session must end with a message of the user or a tool's result");
 }
 
 }  // namespace
@@ -115,7 +116,7 @@ void Asking::open(Asked& asked) {
   const auto& keeping = asked.keeping;
   if (keeping.conversation) {
     if (asked.request.conversation() == nullptr)
-      throw FieldError("winnow.session", "a session is a chat: use /v1/chat/completions");
+      throw FieldError("winnow.session", "a session needs messages: use /v1/chat/completions");
     asked.turn = room_.conversations.begin({asked.asker.key, *keeping.conversation});
   }
   if (keeping.documents.empty()) return;
@@ -198,7 +199,7 @@ StagedPrompt Asking::tokens_of(Asked& asked, AskedConversation& conversation) co
   asked.request.generate.thinking.most_tokens = conversation.thinking.budget;
   demand(format, model, asked.request.generate);
   if (conversation.thinking.budget && format.thinking_start.empty())
-    room_.unknown.say("the model's template knows no thinking: a limit of its tokens changes nothing");
+    room_.unknown.say("the model's chat template has no thinking, so a limit of its tokens has no effect");
   name_left_out(left_out);
   asked.format = std::move(format);
   return std::move(prompt);
@@ -235,7 +236,7 @@ void Asking::limit_answers(Asked& asked, const std::vector<StagedPrompt>& prompt
     generate.max_tokens = std::min(generate.max_tokens, room_.context - static_cast<int>(prompt.size()));
   generate.min_tokens = std::min(generate.min_tokens, generate.max_tokens);
   if (asked.turn && generate.max_tokens == 0)
-    throw FieldError("messages", fmt::format("the session has no room for an answer: its {} tokens fill the context",
+    throw FieldError("messages", fmt::format("the session has no room for an answer: it fills the context of {} tokens",
                                              room_.context));
 }
 

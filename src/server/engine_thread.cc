@@ -40,8 +40,8 @@ void check_memory(const Scheduler& scheduler, const SchedulerOptions& options) {
   const auto least = scheduler.bytes_of(smallest);
   if (least <= options.memory) return;
   throw UsageError(
-      fmt::format("--memory {} is too little: one token with an answer of one takes {} of it, and {} are set "
-                  "aside for kept texts (--prefix-memory)",
+      fmt::format("--memory {} is too small: a prompt and an answer of one token each need {}, and {} are reserved for "
+                  "stored texts (--prefix-memory)",
                   format_bytes(options.memory + options.prefix_memory), format_at_least(least),
                   format_bytes(options.prefix_memory)));
 }
@@ -166,7 +166,8 @@ void EngineThread::Impl::check_room(const std::vector<Request>& more) const {
   const std::size_t most = as_size(limits.scheduler.parallel) + as_size(limits.waiting);
   if (known.size() + more.size() > most) {
     throw QueueFull(
-        fmt::format("{} requests are being answered or wait, and {} may: try again later", known.size(), most),
+        fmt::format("{} requests are running or waiting, and at most {} are allowed: try again later", known.size(),
+                    most),
         service.wait(known.size() + more.size() - as_size(limits.scheduler.parallel), limits.scheduler.parallel));
   }
   if (limits.waiting_tokens) check_queue(more);
@@ -184,9 +185,11 @@ void EngineThread::Impl::check_queue(const std::vector<Request>& more) const {
   std::size_t added = 0;
   for (const auto& request : more) added += tokens_of(request);
   if (waiting == 0 || tokens + added <= *limits.waiting_tokens) return;
-  throw QueueFull(fmt::format("prompts of {} tokens wait, these are {} more, and {} may wait together: try again later",
-                              tokens, added, *limits.waiting_tokens),
-                  service.wait(waiting + more.size(), limits.scheduler.parallel));
+  throw QueueFull(
+      fmt::format(
+          "waiting prompts have {} tokens and this request has {}, but at most {} may wait together: try again later",
+          tokens, added, *limits.waiting_tokens),
+      service.wait(waiting + more.size(), limits.scheduler.parallel));
 }
 
 void EngineThread::Impl::add(Ticket ticket, std::vector<Request> requests, const std::string& id,

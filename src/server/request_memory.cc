@@ -44,17 +44,16 @@ constexpr std::size_t kAnswerBytes = 4096;
 
 void RequestShare::hold(std::size_t bytes) {
   if (bytes > memory_->most_)
-    throw ApiError(413,
-                   fmt::format("the request takes {} for what it brings, and all requests together may have {} for "
-                               "that: start the server with more --memory",
-                               format_bytes(bytes), format_bytes(memory_->most_)));
+    throw ApiError(413, fmt::format("the request's contents take {}, but those of all requests together may take {}: "
+                                    "start the server with more --memory",
+                                    format_bytes(bytes), format_bytes(memory_->most_)));
   std::size_t held = memory_->held_;
   do {
     if (const std::size_t others = held - bytes_; others > memory_->most_ - bytes)
       throw QueueFull(
-          fmt::format("other requests have brought {}, this one takes {}, and all together may have {}: try "
-                      "again later",
-                      format_bytes(others), format_bytes(bytes), format_bytes(memory_->most_)),
+          fmt::format(
+              "the contents of other requests take {} and this one's {}, but all together may take {}: try again later",
+              format_bytes(others), format_bytes(bytes), format_bytes(memory_->most_)),
           1);
   } while (!memory_->held_.compare_exchange_weak(held, held - bytes_ + bytes));
   bytes_ = bytes;

@@ -41,7 +41,7 @@ class Server {
                            .give_up = std::move(give_up)});
     listener_.start(room_);
     if (listener_.reach() == Reach::others && options_.keys.empty())
-      log().warn("other machines that reach {} may use the server, for it has no key: give --api-key or --api-key-file",
+      log().warn("anyone who can reach {} can use this server, because it has no key: give --api-key or --api-key-file",
                  options_.host);
     on_listening(listener_.address());
     context_.run();

@@ -19,7 +19,7 @@ namespace {
 constexpr int kWorkers = 2;
 
 ApiError not_remembered(const std::string& id) {
-  return {404, fmt::format("nothing is remembered of a request {}: it is unknown, not finished, too long ago, or its "
+  return {404, fmt::format("there are no kept positions of a request {}: it is unknown, not finished, too old, or its "
                            "method has no budget",
                            brief(id))};
 }
@@ -203,10 +203,10 @@ bool Site::answers_head(const HttpHead& head, HttpReply& reply) const {
     return true;
   };
   if (!hosts_.allow(head))
-    return refuse(403, fmt::format("this server is not called {}: allow the name with --allowed-host",
+    return refuse(403, fmt::format("this server does not answer to the name {}: allow it with --allowed-host",
                                    brief(host_of(head.header("host")))));
   if (!origins_.allow(head))
-    return refuse(403, fmt::format("pages of {} may not use this server: allow them with --cors-origin",
+    return refuse(403, fmt::format("web pages of {} may not use this server: allow them with --cors-origin",
                                    brief(head.header("origin"))));
   const std::string methods = router_.methods_of(head.path);
   if (methods.empty()) return refuse(404, fmt::format("there is no {}", brief(head.path)));
@@ -216,13 +216,13 @@ bool Site::answers_head(const HttpHead& head, HttpReply& reply) const {
   }
   const Route* const route = router_.find(head.method, head.path);
   if (route == nullptr) {
-    refuse(405, fmt::format("{} takes {}, and not {}", head.path, methods, brief(head.method)));
+    refuse(405, fmt::format("{} takes {}, not {}", head.path, methods, brief(head.method)));
     reply.headers.emplace_back("Allow", methods);
     return true;
   }
   if (route->access == Access::anybody) return false;
   if (!keys_.allow(head)) {
-    refuse(401, "a key is needed: send it as Authorization: Bearer KEY, or as X-Api-Key");
+    refuse(401, "an API key is needed: send it as Authorization: Bearer KEY or X-Api-Key: KEY");
     reply.headers.emplace_back("WWW-Authenticate", "Bearer");
     return true;
   }

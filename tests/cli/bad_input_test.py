@@ -133,7 +133,7 @@ UNEXPECTED = [
     (["serve", "--port", "80", "--hots=x", "--prot", "80", "y"], "there is no option --hots: did you mean --host? Otherwise see winnow serve --help"),
     (["run", "-z", "5"], "there is no option -z: see winnow run --help"),
     (["serve", "--frobnicate"], "there is no option --frobnicate: see winnow serve --help"),
-    (["run", "here", "there"], "the argument here is not expected: see winnow run --help"),
+    (["run", "here", "there"], "unexpected argument here: see winnow run --help"),
     (["docs", "lst"], "there is no command lst: did you mean list? There are add, ask, "),
     (["docs", "add", "--stor", "x", "text"], "there is no option --stor: did you mean --store? Otherwise see winnow docs add --help"),
     (["srve"], "there is no command srve: did you mean serve? There are run, chat, "),
@@ -237,7 +237,7 @@ def test_a_write_that_fails_leaves_what_was_there(model, long, tmp_path, option,
     with open(path, "rb") as file:
         before = file.read()
     check_refusal(run([*command, option, path], preexec_fn=small_files), 1, "File too large", path)
-    check_refusal(run([*command, another, path]), 1, "what is there is not", path)
+    check_refusal(run([*command, another, path]), 1, "it exists and is not", path)
     with open(path, "rb") as file:
         assert file.read() == before
     assert os.listdir(tmp_path) == ["written"], "no part is left"
@@ -250,7 +250,7 @@ def test_a_file_of_mine_is_not_replaced(model, long, store, tmp_path):
         ["run", "-m", model, "--raw", "-f", long, "-n", "0", "--dump-kept", mine],
         ["docs", "export", "kept", "-o", mine, *store],
     ):
-        check_refusal(run(command), 1, "mine.txt", "what is there is not")
+        check_refusal(run(command), 1, "mine.txt", "it exists and is not")
     with open(mine, "rb") as file:
         assert file.read() == b"a text of mine\n"
 

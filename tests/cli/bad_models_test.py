@@ -93,7 +93,7 @@ def test_a_file_that_is_cut_while_it_is_mapped(good, variant):
     os.truncate(cut, len(good) // 2)
     _, errors = process.communicate(timeout=PATIENCE)
     (line,) = lines_of(errors.decode())
-    assert process.returncode == 1 and "cut.gguf" in line and "cut while" in line, line
+    assert process.returncode == 1 and "cut.gguf" in line and "truncated while" in line, line
 
 
 def test_a_text_that_is_far_too_long(model, tmp_path):

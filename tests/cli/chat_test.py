@@ -66,7 +66,7 @@ def test_turns_are_added_to_the_cache(ten):
     (first, least, most), (second, _, _) = seen(errors)
     assert least == most == first and second > first + 10, errors
     assert "f16" in errors and "held of" in errors and re.search(r"last line: \d+ tokens read at \d+ t/s, 10 answered", errors), errors
-    assert "cut after 10 tokens" in errors
+    assert "cut off after 10 tokens" in errors
     assert chat(["hello", "and you?"], *ten)[0] == answers, "greedy answers repeat"
     assert chat(["hello", "and you?"], *ten, "-q")[1] == ""
 
@@ -75,7 +75,7 @@ def test_turns_are_added_to_the_cache(ten):
 def test_another_method_reads_the_conversation_anew(ten):
     _, errors = chat(["hello", "and you?", "/stats", "/kv full", "/stats", "what?", "/stats"], *ten)
     before, after = seen(errors)
-    assert "starts anew" in errors and "nothing is cached" in errors and after[0] > before[0], errors
+    assert "are read again with your next line" in errors and "nothing is cached" in errors and after[0] > before[0], errors
 
 
 
@@ -120,7 +120,7 @@ def test_wrong_commands_are_named_by_line(few):
     lines = errors.splitlines()
     for part in ("line 1: there is no command /stast: did you mean /stats?", "did you mean snapkv", "line 3: snapkv needs a budget",
                  "takes [SPEC [BUDGET]]", "line 5: /save takes FILE, not 0 words", "line 6: /load takes FILE, not 2 words",
-                 "6 of 7 lines went wrong"):  # fmt: skip
+                 "6 of 7 lines failed"):  # fmt: skip
         assert sum(part in line for line in lines) == 1, (part, lines)
     assert answers, "the last line was answered"
 
@@ -160,7 +160,7 @@ def test_answers_that_cannot_be_written(few):
 
 def test_a_conversation_beyond_the_context_warns_once(few):
     errors = chat(["many words " * 30, "more", "and more"], *few)[1]
-    assert errors.count("the model's context 256") == 1, errors
+    assert errors.count("the model's context of 256") == 1, errors
 
 
 
@@ -373,7 +373,7 @@ def test_what_run_has_saved_goes_on_in_chat(model, tmp_path):
     other = run("--load-kv", saved, "-p", "and?")
     assert answers == other.stdout
     for said in (errors, other.stderr):
-        assert f"{saved} ends with a question, and yours comes after it" in said, said
+        assert f"{saved} ends with an unanswered question, and yours follows it" in said, said
     run("-f", text, "-p", "what?", "--protocol", "question-agnostic", "--save-kv", saved)
     assert "ends with a question" not in run("--load-kv", saved, "-p", "and?").stderr, "the text alone was saved"
 
@@ -409,7 +409,7 @@ def test_stats_before_a_line_count_what_it_will_read(work, few):
     with open(path, "w") as file:
         file.write("some words to read " * 8)
     errors = chat(["/stats", "one", "/stats", "/reset", "/stats"], *few, "-f", path)[1]
-    unread = [int(found) for found in re.findall(r"nothing is cached: your next line reads the (\d+) tokens before it, too", errors)]
+    unread = [int(found) for found in re.findall(r"nothing is cached: your next line also reads the (\d+) tokens before it", errors)]
     assert len(unread) == 2 and unread[0] == unread[1], errors
     read = int(re.search(r"last line: (\d+) tokens read", errors)[1])
     assert len("some words to read " * 8) / 8 < unread[0] < read < 2 * unread[0], errors

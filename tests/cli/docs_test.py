@@ -119,15 +119,15 @@ def good():
 
 def test_a_document_that_does_not_fit(model, good, tmp_path):
     store, long = tmp_path / "store", text("long.txt", 200)
-    refused("add", "-m", model, "--store", store, long, says=("long.txt has", "tokens, the model's context 256"))
+    refused("add", "-m", model, "--store", store, long, says=("long.txt has", "tokens, more than the model's context of 256"))
     out, errors = docs("add", "-m", model, "--store", store, long, good, code=1)
-    assert "added good.txt" in out and "1 of 2 documents could not be added" in errors and "the model's context 256" in errors, (out, errors)
+    assert "added good.txt" in out and "1 of 2 documents could not be added" in errors and "the model's context of 256" in errors, (out, errors)
 
 
 def test_wrong_usage(model, good, tmp_path):
     store = tmp_path / "store"
     add(store, model, good)
-    refused("add", "-m", model, "--store", store, good, good.parent / "long.txt", "--name", "n", says="--name n cannot stand for 2 files", code=2)
+    refused("add", "-m", model, "--store", store, good, good.parent / "long.txt", "--name", "n", says="--name n cannot name 2 files", code=2)
     refused("add", "-m", model, "--store", store, good, good, says="two files are called good.txt", code=2)
     refused("add", "-m", model, "--store", store, "-", says="a document from stdin needs a name", code=2)
     refused("add", "-m", model, "--store", store, good, "--kv", "snapkv", says="snapkv needs a budget", code=2)

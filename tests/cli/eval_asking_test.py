@@ -103,17 +103,17 @@ def test_documents_are_cut_where_the_user_says_so(work, asked):
     long = {**LINE, "documents": [d * 4 for d in LINE["documents"]]}
     write(f"{work}/long.jsonl", long)
     said = run(work, "long", f"{work}/long.jsonl", code=1).stderr
-    assert "the model's context 256: --max-prompt N cuts" in said, said
+    assert "more than the model's context of 256: cut the middle out of long prompts with --max-prompt N" in said, said
     run(work, "long", f"{work}/long.jsonl", "--max-prompt", "200")
     assert all(r["prompt_tokens"] <= 200 and r["max_prompt"] == 200 and r["cut_tokens"] > 100 for r in records(work, "long"))
     write(f"{work}/one_long.jsonl", {**LINE, "documents": ["x" * 300]})
     said = run(work, "one_long", f"{work}/one_long.jsonl", "--beyond-context", methods=["--kv", "reuse"], code=1).stderr
-    assert "the document has 30" in said and "the model's context 256" in said, said
+    assert "the document has 30" in said and "the model's context of 256" in said, said
 
 
 @pytest.mark.parametrize(
     ("documents", "why"),
-    [([], "there are no documents"), (["a", 7], "document 2 of 2 is no string"), (["a", ""], "document 2 of 2 is empty"), ("a", "is no list of strings")],
+    [([], "there are no documents"), (["a", 7], "document 2 of 2 is not a string"), (["a", ""], "document 2 of 2 is empty"), ("a", "is not a list of strings")],
 )  # fmt: skip
 def test_documents_that_are_none(work, model, documents, why):
     write(f"{work}/bad.jsonl", {**LINE, "documents": documents}, LINE)
@@ -124,10 +124,10 @@ def test_documents_that_are_none(work, model, documents, why):
 def test_asks_that_cannot_be(work, model):
     write(f"{work}/plain.jsonl", LINE, {"text": "A text.", "question": "?", "outputs": ["x"], "id": "plain"})
     said = run(work, "x", f"{work}/plain.jsonl", methods=["--kv", "full,samkv"], code=2).stderr
-    assert "samkv asks over documents, and the sample plain of" in said and "has none" in said, said
+    assert "samkv combines documents, but the sample plain of" in said and "has none" in said, said
     own = f"{work}/plain.jsonl"
     assert "multi-infllm needs a budget" in run(work, "x", own, methods=["--kv", "multi-infllm"], code=2).stderr
     assert "did you mean samkv?" in run(work, "x", own, methods=["--kv", "samkw"], code=2).stderr
     for command in (["tune", "-f", own], ["bench"]):
         result = subprocess.run([WINNOW, *command, "-m", f"{work}/tiny.gguf", "--kv", "samkv"], capture_output=True, text=True, timeout=100)
-        assert result.returncode == 2 and "samkv asks over documents: winnow eval and winnow docs ask can do that" in result.stderr
+        assert result.returncode == 2 and "samkv combines documents: use it in winnow eval or winnow docs ask" in result.stderr

@@ -136,8 +136,8 @@ def test_an_interrupted_run_says_once_how_to_go_on(work, expected, number):
     process.send_signal(number)
     said = process.communicate(timeout=60)[1]
     assert process.returncode != 0, said
-    counts = re.findall(f"{work}/{out} has ([0-9]+) records?: winnow eval report {work}/{out} shows them, and the same command goes on", said)
-    assert len(counts) == 1 and said.count("the same command goes on") == 1, said
+    counts = re.findall(f"{work}/{out} has ([0-9]+) records?: winnow eval report {work}/{out} shows them, and the same command continues", said)
+    assert len(counts) == 1 and said.count("the same command continues") == 1, said
     each = [measured_by(work, out, i) for i in range(2)]
     # The other process may have been about to write its last group of 5.
     assert max(each) < int(counts[0]) and sum(each) - 5 <= int(counts[0]) <= sum(each), (said, each)
@@ -150,9 +150,9 @@ def test_a_folder_that_has_a_part_s_name_is_not_written_to(work, expected):
     os.makedirs(f"{work}/taken/part-1")
     with open(f"{work}/taken/part-1/chapter.txt", "w") as file:
         file.write("mine")
-    assert "part-1 is no part that winnow began" in ranks(2, work, "taken", code=1).stderr
+    assert "part-1 was not made by winnow eval" in ranks(2, work, "taken", code=1).stderr
     assert os.listdir(f"{work}/taken/part-1") == ["chapter.txt"]
 
 
 def test_shards_do_not_go_with_ranks(work, expected):
-    assert "--shard does not go with mpirun" in run(["mpirun", "-n", "2", *eval_command(work, "x"), "--shard", "0/2"], code=2).stderr
+    assert "--shard cannot be combined with mpirun" in run(["mpirun", "-n", "2", *eval_command(work, "x"), "--shard", "0/2"], code=2).stderr

@@ -207,11 +207,11 @@ def test_no_mean_over_unlike_tasks(tmp_path):
 def test_a_report_says_why_records_were_skipped(tmp_path, form):
     """Reasons that differ only in their numbers share one line."""
     rows = [record("trec", i, method, "question-aware", 0.5) for i in range(4) for method in METHODS[:2]]
-    for row, why in zip(rows[1::2], ("the prompt has 50 tokens, the budget 64", "the prompt has 9 tokens, the budget 64", "10% of 9 tokens are 1, <i> needs 4")):
+    for row, why in zip(rows[1::2], ("the prompt has 50 tokens, which fit into the budget of 64", "the prompt has 9 tokens, which fit into the budget of 64", "10% of 9 tokens are 1, <i> needs 4")):
         row.update(skipped=why, score=None)
     write(f"{tmp_path}/run", [{**row, "group_size": 2} for row in rows])
     text = report(f"{tmp_path}/run", f"{tmp_path}/run.{form}")
-    assert text.count("2 records were skipped, such as this: the prompt has 50 tokens, the budget 64") == 1, text
+    assert text.count("2 records were skipped, for example: the prompt has 50 tokens, which fit into the budget of 64") == 1, text
     assert text.count("1 record was skipped: 10% of 9 tokens are 1, " + {"md": "<i>", "html": "&lt;i&gt;"}[form]) == 1, text
 
 
@@ -224,7 +224,7 @@ def test_intervals_and_what_is_held(tmp_path):
     for i, tokens in enumerate((50, 2048, 4096)):
         rows.append(record("trec", i, full, "question-aware", 0.25 * i, tokens=tokens))
         rows.append(record("trec", i, small, "question-aware", 0.25 * i, tokens=tokens))
-    rows[1].update(skipped="the prompt has 50 tokens, the budget 64", score=None)
+    rows[1].update(skipped="the prompt has 50 tokens, which fit into the budget of 64", score=None)
     rows += [record("lcc", 0, method, "question-aware", 0.125) for method in (full, small)]
     write(folder, [{**row, "group_size": 2} for row in rows])
     text = report(folder, folder + ".html")
@@ -319,7 +319,7 @@ def test_kept_positions_have_a_curve_for_each_method(tmp_path):
     text = report(f"{tmp_path}/run", f"{tmp_path}/kept.html")
     part = text[text.index("<figcaption>attention/kept, kept entries</figcaption>") :]
     words = {word.strip() for word in re.findall(r"<text>([^<]*)</text>", part[: part.index("</figure>")])}
-    assert {"full", "snapkv @ 64", "tova, q8_0 @ 256", "place in the prompt, %"} <= words, words
+    assert {"full", "snapkv @ 64", "tova, q8_0 @ 256", "position in the prompt, %"} <= words, words
     tables = Page(text).tables
     assert any("attention/kept kept in the second half, %" in table[0] for table in tables), tables
     assert not [cell for table in tables for row in table for cell in row if cell.startswith("*")], "where a method keeps is neither good nor bad"
@@ -348,7 +348,7 @@ def test_a_file_of_mine_is_not_replaced(work, all_records, tmp_path, extension):
     mine = tmp_path / f"mine{extension}"
     mine.write_text("a text of mine\n")
     refused = subprocess.run([WINNOW, "eval", "report", f"{work}/run", "-o", str(mine)], capture_output=True, text=True, timeout=PATIENCE)
-    assert refused.returncode == 1 and "what is there is not" in refused.stderr, refused.stderr
+    assert refused.returncode == 1 and "it exists and is not" in refused.stderr, refused.stderr
     assert mine.read_text() == "a text of mine\n"
 
 

@@ -217,7 +217,7 @@ def test_what_is_not_ours_stays(work, expected):
         assert own or after.get(path) == content and path in after, path
     assert not os.path.exists(f"{out}/part-5") and not os.path.exists(f"{out}/part-4/winnow-part")
     assert records(work, "others") == expected, "a part's records are taken in"
-    assert "0 groups measured, 24 known before" in said and "part-2 is no part of this run" in said, said
+    assert "0 groups measured, 24 known before" in said and "part-2 is not part of this run" in said, said
 
 
 @pytest.fixture
@@ -248,7 +248,7 @@ def test_records_of_another_model_are_refused(work, expected):
     os.makedirs(f"{work}/mixed")
     with open(f"{work}/mixed/records.jsonl", "w") as file:
         file.write(other)
-    assert "records.jsonl line 1: a record of another model" in run(command(work, "mixed"), code=1).stderr
+    assert "records.jsonl line 1 is a record of the model with hash" in run(command(work, "mixed"), code=1).stderr
 
 
 def test_wrong_usage(work, data):
@@ -262,7 +262,7 @@ def test_wrong_usage(work, data):
     check_refusal(run([*without, "longbench"], code=1), 1, "21 tasks cannot be measured: give --data DIR or set WINNOW_DATA")
     several = [*without, "--data", f"{work}/data", "short/wic", "perplexity/chunked", "lines"]
     check_refusal(run(several, code=1), 1, "2 tasks cannot be measured", "no short/wic.jsonl, no text", "WiC", "text/ may have any long texts")
-    check_refusal(run([*without, "--kv", "full", "samkv", "reuse"], code=2), 2, "there is no task samkv: lists have commas, as in --kv full,samkv")
+    check_refusal(run([*without, "--kv", "full", "samkv", "reuse"], code=2), 2, "there is no task samkv: separate the elements of a list with commas, as in --kv full,samkv")
     assert "--kv A,B,... " in run([WINNOW, "eval", "--help"]).stdout
 
 
@@ -332,7 +332,7 @@ def test_long_answers(work, data, tmp_path):
         assert set(r["values"]) == {"kl", "kl@64", "kl@70"} and (r["spec"] == "full") == (r["values"]["kl"] < 1e-9), r
     run([*arguments, "--answer", "80", "--beyond-context"])
     assert len(records(work, "long-answers")) == 2 * len(found), "answers of another length are other samples"
-    assert "its answer up to 1024, the model's context 256" in run(arguments, code=1).stderr
+    assert "its answer up to 1024, more than the model's context of 256" in run(arguments, code=1).stderr
     assert "--answer" in run([*arguments, "--answer", "1"], code=2).stderr
 
 
@@ -342,7 +342,7 @@ def test_attention(work, more_data):
     assert {key[0] for key in found} == {f"attention/{name}" for name in ("concentration", "loss", "kept", "redundancy", "scores", "blocks")}
     for (task, _, spec, budget, _, protocol), r in found.items():
         if task == "attention/blocks":
-            assert "can stand out from 833 tokens on" in r["skipped"], r
+            assert "can only be compared from 833 tokens on" in r["skipped"], r
             continue
         # The text and the question each begin with a space.
         assert 0 <= r["score"] <= 1 and r["series"] and 100 <= r["prompt_tokens"] < 110, r
@@ -372,7 +372,7 @@ def test_printed_samples_have_the_same_scores(work, more_data, tmp_path):
     printed = {key[1:6]: (r["answer"], r["score"], r.get("values")) for key, r in records(work, "printed").items()}
     assert printed == {(f"{key[0]}/{key[1]}", *key[2:6]): (r["answer"], r["score"], r.get("values")) for key, r in records(work, "tasks").items()}
     refused = run(command(work, "unused", "--print-samples", tasks=["longbench/trec", "fidelity"]), code=2)
-    assert "question that a text answers" in refused.stderr and not refused.stdout
+    assert "question about a text" in refused.stderr and not refused.stdout
 
 
 def niah(work, out, *more, code=0):
@@ -383,7 +383,7 @@ def niah(work, out, *more, code=0):
 
 def test_a_prompt_that_does_not_fit_is_an_error(work, more_data):
     said, found = niah(work, "long", code=1)
-    numbers = re.search(r"the prompt has (\d+) tokens and its answer up to 10, the model's context 256", said)
+    numbers = re.search(r"the prompt has (\d+) tokens and its answer up to 10, more than the model's context of 256", said)
     assert numbers and int(numbers[1]) > 600 and not found, said
     assert "--max-prompt" in said and "--beyond-context" in said
 
@@ -416,7 +416,7 @@ def test_rope_options_widen_the_context(work, more_data):
 def test_efficiency_beyond_the_context(work, more_data):
     command_line = command(work, "slow", "--length", "300", "--limit", "1", tasks=["efficiency"])
     said = run(command_line, code=1).stderr
-    assert re.search(r"the prompt has (29|30)\d tokens, the model's context 256", said), said
+    assert re.search(r"the prompt has (29|30)\d tokens, more than the model's context of 256", said), said
     run([*command_line, "--beyond-context"])
     assert all(abs(r["prompt_tokens"] - int(r["labels"]["length"])) < 10 for r in records(work, "slow").values())
 
@@ -464,7 +464,7 @@ def test_throughput(work, more_data):
     assert all(r["values"]["batch"] == int(r["labels"]["requests"]) for r in found.values()), found
     run(command(work, "served", *options, "--memory", "1KiB", tasks=["throughput"]))
     small = [r for r in records(work, "served").values() if r["id"].endswith("-1KiB")]
-    assert small and all("all requests together may have 1.0 KiB" in r["skipped"] for r in small)
+    assert small and all("all requests together may use at most 1.0 KiB" in r["skipped"] for r in small)
 
 
 def test_efficiency(work, more_data):
@@ -499,7 +499,7 @@ def test_records_of_a_prompt_that_has_changed_are_refused(work, data):
     lines("four ", "one ", "another ", "three ")
     for more in ([], ["--shard", "1/2"]):
         said = run([*arguments, *more], code=1).stderr
-        found = re.search(r"prompt of the sample q([01]) of [^ ]*changing[^ ]* \(([0-9a-f]{16}), and now it is ([0-9a-f]{16})\)", said)
+        found = re.search(r"prompt for the sample q([01]) of [^ ]*changing[^ ]* \(hash ([0-9a-f]{16}), now ([0-9a-f]{16})\)", said)
         old, now = found.groups()[1:]
         assert old != now and old in {r["prompt_hash"] for r in before.values() if r["id"] == f"q{found[1]}"}, said
         assert "known" not in said and records(work, "changing") == before, said
@@ -511,7 +511,7 @@ def test_a_folder_of_somebody_else_s_stays_as_it_is(work, data):
     os.makedirs(f"{work}/foreign")
     with open(f"{work}/foreign/records.jsonl", "w") as file:
         file.write('{"mine": 1}\n')
-    check_refusal(run(command(work, "foreign"), code=1), 1, "foreign/records.jsonl line 1: no record: key 'task' not found")
+    check_refusal(run(command(work, "foreign"), code=1), 1, "foreign/records.jsonl line 1 is not a record: key 'task' not found")
     assert tree(f"{work}/foreign") == {f"{work}/foreign/records.jsonl": '{"mine": 1}\n'}
 
 

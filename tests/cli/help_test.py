@@ -76,17 +76,17 @@ def refused(*arguments):
 
 
 WRONG_NUMBERS = [
-    ("--max-tokens: abc is no whole number", "run", "-n", "abc"),
-    ("--max-tokens: 1.5 is no whole number", "run", "-n", "1.5"),
+    ("--max-tokens: abc is not a whole number", "run", "-n", "abc"),
+    ("--max-tokens: 1.5 is not a whole number", "run", "-n", "1.5"),
     ("--max-tokens: -5 is less than 0", "run", "--max-tokens=-5"),
     ("--max-tokens: 99999999999 is more than 2147483647", "run", "-n", "99999999999"),
     ("--parallel: 0 is less than 1", "run", "--parallel", "0"),
     ("--port: 65536 is not from 0 to 65535", "serve", "--port", "65536"),
-    ("--depth: x is no whole number", "eval", "--depth", "10,x"),
+    ("--depth: x is not a whole number", "eval", "--depth", "10,x"),
     ("--min-fidelity: 98 is not from 0 to 1", "tune", "-f", "x", "--min-fidelity", "98"),
-    ("--min-fidelity: much is no number", "tune", "-f", "x", "--min-fidelity", "much"),
-    ("--top-k = abc is no number that the option takes", "run", "--top-k", "abc"),
-    ("--memory 64MB is no size: give bytes, or KiB, MiB or GiB", "serve", "-m", "x", "--memory", "64MB"),
+    ("--min-fidelity: much is not a number", "tune", "-f", "x", "--min-fidelity", "much"),
+    ("--top-k = abc is not a number that the option accepts", "run", "--top-k", "abc"),
+    ("--memory 64MB is not a size: give 0, bytes, KiB, MiB or GiB", "serve", "-m", "x", "--memory", "64MB"),
 ]
 
 
@@ -117,11 +117,11 @@ DEFAULTS = {
     ("run", "--kv-type"): "f16",
     ("run", "--save-kv"): "none",
     ("run", "--seed"): "0",
-    ("run", "-f,--file"): "what is piped to winnow run",
+    ("run", "-f,--file"): "stdin if it is piped",
     ("chat", "-f,--file"): "none",
-    ("serve", "--seed"): "another one each time",
+    ("serve", "--seed"): "random",
     ("serve", "-n,--max-tokens"): "1024",
-    ("serve", "--port"): "8080; 0: any that is free",
+    ("serve", "--port"): "8080; 0: any free one",
     ("serve", "--max-body"): "32MiB",
     ("tune", "--budget"): "64,128,256,512,1024,2048",
     ("tune", "--min-fidelity"): "0.98",

@@ -78,7 +78,7 @@ def test_what_is_no_answer_stays(f):
     for data, line in foreign:
         path = write(f"{f.path}/mine", data)
         errors = f.run(f.prompts, path, code=1)
-        assert f"mine line {line} is no answer" in errors and errors.count("\n") == 1, (data[:60], errors)
+        assert f"mine line {line} is not an answer" in errors and errors.count("\n") == 1, (data[:60], errors)
         assert read(path) == data, data[:60]
 
 
@@ -87,7 +87,7 @@ def test_the_prompts_are_not_the_answers(f):
     os.symlink(f.prompts, f"{f.path}/link")
     os.link(f.prompts, f"{f.path}/hard")
     for answers in (f.prompts, f"{f.path}/link", f"{f.path}/hard"):
-        assert "is the file of the prompts" in f.run(f.prompts, answers, code=2)
+        assert "is the file with the prompts" in f.run(f.prompts, answers, code=2)
         assert read(f.prompts) == before
 
 
@@ -150,7 +150,7 @@ def test_bad_lines_are_named(f):
     deep = '{"id": ' + "[" * 60_000 + "]" * 60_000 + ', "text": "x"}'
     lines = ["no json", json.dumps({"text": 3}), deep, "{}", json.dumps({"id": "good", "text": "words"}), '{"text": "cut']
     errors = f.run(write(f"{f.path}/bad.jsonl", "\n".join(lines)), f"{f.path}/of-bad.jsonl", code=1)
-    for line, why in ((1, "no JSON"), (2, "not a string"), (3, "levels"), (4, "neither"), (6, "no JSON")):
+    for line, why in ((1, "not valid JSON"), (2, "not a string"), (3, "levels"), (4, "neither"), (6, "not valid JSON")):
         assert any(f"bad.jsonl line {line}: " in e and why in e for e in errors.splitlines()), (line, errors)
     assert "5 of 6 lines" in errors and [r["id"] for r in records(f"{f.path}/of-bad.jsonl")] == ["good"]
 

@@ -142,7 +142,7 @@ def test_a_file_of_an_earlier_version_is_checked_by_its_length(kept, text, model
         old = {key: value for key, value in json.load(file).items() if not key.startswith("text_")}
     written(f"{work}/old.json", json.dumps(old))
     taken = run("inspect", "--kept", f"{work}/old.json", "--text", text, "--raw", "-m", model)
-    assert "passages" in taken.stdout and re.search(rf"{text} is taken for it, the first \d+ tokens of its {old['n_prompt']}", taken.stderr), taken.stderr
+    assert "passages" in taken.stdout and re.search(rf"assuming that it is {text}, the first \d+ tokens of its {old['n_prompt']}", taken.stderr), taken.stderr
     longer = written(f"{work}/older.txt", "much more than was read " * 40)
     refused = run("inspect", "--kept", f"{work}/old.json", "--text", longer, "--raw", "-m", model, code=1)
     assert f"at {old['n_prompt']}" in refused.stderr, refused.stderr
@@ -162,7 +162,7 @@ def test_a_picture_is_drawn(kept, work):
             assert file.read().startswith(beginning)
     with open(f"{work}/photo.png", "wb") as file:
         file.write(b"not winnow's")
-    assert "is there already" in run("inspect", "--kept", kept, "-o", f"{work}/photo.png", code=1).stderr
+    assert "already exists" in run("inspect", "--kept", kept, "-o", f"{work}/photo.png", code=1).stderr
     with open(f"{work}/photo.png", "rb") as file:
         assert file.read() == b"not winnow's"
     assert "cannot write" in run("inspect", "--kept", kept, "-o", f"{work}/nothing/kept.svg", code=1).stderr
@@ -180,7 +180,7 @@ def test_labels_fit_into_the_picture(kept, work):
         inside = float(size) <= float(x) <= width - float(size) and float(size) <= float(y) <= height - float(size)
         assert inside, (text, x, y, size)
     words = {re.sub("<[^>]*>", "", text).strip(): (float(x), float(y)) for x, y, _, text in labels}
-    assert {"position in the prompt", "layer", "share of the tokens that is kept"} <= words.keys(), words
+    assert {"position in the prompt", "layer", "share of kept tokens"} <= words.keys(), words
     below = [word for word, (x, y) in words.items() if y > height * 0.88 and x < width * 0.85 and word.isdigit()]
     assert len(below) >= 3, below
 
@@ -188,16 +188,16 @@ def test_labels_fit_into_the_picture(kept, work):
 BAD = [
     ("empty", b"", "byte 1"),
     ("cut", lambda good: good[: len(good) // 2], "cut"),
-    ("text", b"no JSON at all", "no JSON"),
-    ("bytes", bytes(range(256)) * 4, "no JSON"),
+    ("text", b"no JSON at all", "not valid JSON"),
+    ("bytes", bytes(range(256)) * 4, "not valid JSON"),
     ("list", b"[]", "a list"),
     ("number", b"3", "holds 3"),
-    ("more", lambda good: good + b"x", "no JSON"),
-    ("deep", b'{"n_prompt":4,"layers":' + b"[" * 1_000_000, "a list stands in 'layers'"),
+    ("more", lambda good: good + b"x", "not valid JSON"),
+    ("deep", b'{"n_prompt":4,"layers":' + b"[" * 1_000_000, "a list is not possible in 'layers'"),
     ("deep object", b'{"spec":' * 100_000, "an object"),
     ("other key", b'{"model":1}', "'model'"),
     ("no length", b'{"layers":[[[1]]]}', "n_prompt"),
-    ("length 0", b'{"n_prompt":0,"layers":[[[1]]]}', "0 is no length"),
+    ("length 0", b'{"n_prompt":0,"layers":[[[1]]]}', "0 is not a length"),
     ("length negative", b'{"n_prompt":-4,"layers":[[[1]]]}', "-4"),
     ("length huge", b'{"n_prompt":99999999999,"layers":[[[1]]]}', "99999999999"),
     ("length beyond", b'{"n_prompt":123456789012345678901234567890,"layers":[[[1]]]}', "n_prompt"),
@@ -206,19 +206,19 @@ BAD = [
     ("empty layers", b'{"n_prompt":4,"layers":[]}', "no layers"),
     ("empty layer", b'{"n_prompt":4,"layers":[[]]}', "no layers"),
     ("layers twice", b'{"n_prompt":4,"layers":[[[1]]],"layers":[[[1]]]}', "twice"),
-    ("too flat", b'{"n_prompt":4,"layers":[[1]]}', "1 stands in 'layers'"),
+    ("too flat", b'{"n_prompt":4,"layers":[[1]]}', "1 is not possible in 'layers'"),
     ("null", b'{"n_prompt":4,"layers":[[null]]}', "null"),
     ("negative", b'{"n_prompt":4,"layers":[[[-1]]]}', "-1"),
     ("beyond", b'{"n_prompt":4,"layers":[[[1,4]]]}', "4 of 4"),
     ("not ascending", b'{"n_prompt":4,"layers":[[[2,2]]]}', "2 after 2"),
     ("fraction", b'{"n_prompt":4,"layers":[[[1.5]]]}', "1.5"),
     ("other windows", b'{"n_prompt":4,"layers":[[[1]]],"windows":[1,2]}', "windows of 2 layers, and 1"),
-    ("deep windows", b'{"n_prompt":4,"windows":[[1]]}', "a list stands in 'windows'"),
+    ("deep windows", b'{"n_prompt":4,"windows":[[1]]}', "a list is not possible in 'windows'"),
     ("negative window", b'{"n_prompt":4,"windows":[-1]}', "-1"),
     ("half a text", b'{"n_prompt":4,"text_tokens":3,"layers":[[[1]]]}', "only one of text_tokens and text_hash"),
-    ("long text", b'{"n_prompt":4,"text_tokens":99999999999}', "99999999999 is no length of a text"),
+    ("long text", b'{"n_prompt":4,"text_tokens":99999999999}', "99999999999 is not a length of a text"),
     ("text negative", b'{"n_prompt":4,"text_tokens":-1}', "-1"),
-    ("hash a number", b'{"n_prompt":4,"text_hash":1}', "1 stands in 'text_hash'"),
+    ("hash a number", b'{"n_prompt":4,"text_hash":1}', "1 is not possible in 'text_hash'"),
     ("ragged", b'{"n_prompt":4,"layers":[[[1]],[[1],[2]]]}', "layer 1 has 2 heads"),
 ]
 

@@ -141,7 +141,7 @@ def test_a_recipe_runs_from_a_clean_folder(work, model, data, name):
     options = [name, "--limit", "1", "--length", "100", "--beyond-context"]
     if name in OF_LENGTHS:
         refused = measure(work, data, out, *options, code=1)
-        check_refusal(refused, 1, f"{name}: nothing of it can be measured: ", "no row and column are for prompts of the length 100", "the recipe's is ")
+        check_refusal(refused, 1, f"{name} cannot be measured at all: ", "no row and column use prompts of the length 100", "the recipe's is ")
         options[options.index("100")] = OF_LENGTHS[name]
     measure(work, data, out, *options)
     assert records(work, out)
@@ -172,8 +172,8 @@ def test_a_folder_holds_several_recipes(work, model, data):
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        pytest.param({"figures": [{"model": "m", "values": [[1, 2], [3]]}]}, ["figures[0].values[1] has 1 figures, there are 2 columns"], id="short_row"),
-        pytest.param({"figures": [{"model": "m", "values": [[1, 2]]}]}, ["figures[0].values has 1 rows, the recipe 2"], id="few_rows"),
+        pytest.param({"figures": [{"model": "m", "values": [[1, 2], [3]]}]}, ["figures[0].values[1] has 1 figures, but there are 2 columns"], id="short_row"),
+        pytest.param({"figures": [{"model": "m", "values": [[1, 2]]}]}, ["figures[0].values has 1 rows, but the recipe has 2"], id="few_rows"),
         pytest.param({"figures": [{"model": "m", "values": [[1, 2], [3, "4"]]}]}, ["figures[0].values[1][1]: must be a number or null"], id="text_for_a_number"),
         pytest.param({"fgures": []}, ["own.json: there is no field fgures: did you mean figures?"], id="unknown_field"),
         pytest.param({"rows": [{"name": "x", "select": {"methods": "full"}}]}, ["rows[0].select: there is no field methods: did you mean method?"], id="unknown_field_below"),
@@ -184,7 +184,7 @@ def test_a_folder_holds_several_recipes(work, model, data):
         pytest.param({"used": {"models": [], "data": ""}}, ["used: the field settings is missing"], id="missing_field"),
         pytest.param({"rows": [{"name": "x", "select": {"labels": {"length": 5}}}]}, ["rows[0].select.labels.length: must be a text"], id="number_for_a_label"),
         pytest.param({"plot": {"kind": "pie"}}, ["plot.kind: there is no pie: ", "heat-map"], id="unknown_choice"),
-        pytest.param({"measures": []}, ["it has no measures, and missing does not say why"], id="nothing_to_measure"),
+        pytest.param({"measures": []}, ["it has no measures, and \"missing\" gives no reason"], id="nothing_to_measure"),
         pytest.param({"measures": [{"name": "a", "tasks": ["trec"], "methods": ["full"]}]}, ["measures[0].tasks[0]: there is no task trec"], id="unknown_task"),
         pytest.param({"measures": [{"name": "a", "tasks": ["niah"], "methods": ["snap"], "budgets": ["8"]}]}, ["measures[0].methods[0]: ", "snap"], id="unknown_method"),
         pytest.param({"measures": [{"name": "a", "tasks": ["niah"], "methods": ["snapkv"], "budgets": ["many"]}]}, ["measures[0].budgets[0]: ", "many"], id="unknown_budget"),
@@ -193,7 +193,7 @@ def test_a_folder_holds_several_recipes(work, model, data):
         pytest.param({"rows": [{"name": "a", "select": {"method": "full"}}, {"name": "b", "select": {"method": "h2o"}}]}, ["rows[1] and columns[0]: the row selects the method h2o, but the measure all has full, snapkv:window=4"], id="method_of_no_measure"),
         pytest.param({"columns": [{"name": "a", "select": {"budget": "24"}}, {"name": "b", "select": {"budget": "32"}}]}, ["rows[0] and columns[1]: the column selects the budget 32, but the measure all has 24, 48"], id="budget_of_no_measure"),
         pytest.param({"columns": [{"name": "a", "select": {"budget": "24", "protocol": "question-agnostic"}}, {"name": "b"}]}, ["rows[0] and columns[0]: the column selects the protocol question-agnostic, but the measure all has question-aware"], id="protocol_of_no_measure"),
-        pytest.param({"columns": [{"name": "a", "select": {"tasks": ["niah"]}}, {"name": "b"}]}, ["rows[0] and columns[0]: niah is no task of the measure all"], id="task_of_no_measure"),
+        pytest.param({"columns": [{"name": "a", "select": {"tasks": ["niah"]}}, {"name": "b"}]}, ["rows[0] and columns[0]: niah is not a task of the measure all"], id="task_of_no_measure"),
         pytest.param({"claims": [{"says": "s", "place": "p", "orders": [{"more": "Full", "less": "H2O"}]}]}, ["claims[0].orders[0].less: there is no H2O"], id="unknown_row"),
     ],
 )
@@ -230,7 +230,7 @@ def test_a_missing_file_is_named_and_the_rest_measured(work, model, data):
 def test_no_folder_of_data(work, model):
     """The error names the user's folder, in one line for all 16 tasks."""
     arguments = ["run", "ems/table-9", "-m", f"{work}/tiny.gguf", "-o", f"{work}/no-data"]
-    check_refusal(run(*arguments, code=1), 1, "ems/table-9: nothing of it can be measured: 16 tasks cannot be measured: give --data DIR or set WINNOW_DATA")
+    check_refusal(run(*arguments, code=1), 1, "ems/table-9 cannot be measured at all: 16 tasks cannot be measured: give --data DIR or set WINNOW_DATA")
     os.makedirs(f"{work}/empty")
     check_refusal(run(*arguments, "--data", f"{work}/empty", code=1), 1, "16 tasks cannot be measured: the data folder has no longbench/narrativeqa.jsonl or longbench-mini/")
     for command in (arguments, ["show", "ems/table-9"]):
@@ -256,9 +256,9 @@ def test_an_interrupted_run_says_how_to_go_on(work, model):
     said = stopped("stopped", 40, 8, lambda: os.path.exists(path) and os.path.getsize(path) > 0)
     count = len(records(work, "stopped"))
     counted = "1 record" if count == 1 else f"{count} records"
-    assert f"{work}/stopped has {counted}: winnow papers report {work}/stopped shows them, and the same command goes on" in said, said
+    assert f"{work}/stopped has {counted}: winnow papers report {work}/stopped shows them, and the same command continues" in said, said
     said = stopped("unmeasured", 150, 1, lambda: True)
-    assert "nothing was measured yet; the same command goes on" in said and not records(work, "unmeasured"), said
+    assert "nothing was measured yet; run the same command again to continue" in said and not records(work, "unmeasured"), said
 
 
 def test_a_killed_run_goes_on(work, model, data):
@@ -283,7 +283,7 @@ def test_shards_add_up_in_the_report(work, model, data):
     for i in range(2):
         measure(work, data, f"shard{i}", path, "--shard", f"{i}/2")
     one, both = (run("report", *folders).stdout for folders in ([f"{work}/shard0"], [f"{work}/shard0", f"{work}/shard1"]))
-    assert "Measured in part: Full; SnapKV" in one and "Measured in part" not in both
+    assert "Partly measured: Full; SnapKV" in one and "Partly measured" not in both
     assert both == run("report", f"{work}/shard1", f"{work}/shard0").stdout
 
 
@@ -296,11 +296,11 @@ def test_the_report_of_half_a_run_says_what_is_missing(work, model, data):
         r["group_size"] = sum(other["group"] == r["group"] for other in kept)
     with open(f"{work}/half/records.jsonl", "w") as file:
         file.writelines(json.dumps(r) + "\n" for r in kept)
-    assert "Measured in part: Full; SnapKV\n" in run("report", f"{work}/half").stdout
+    assert "Partly measured: Full; SnapKV\n" in run("report", f"{work}/half").stdout
     with open(f"{work}/half/records.jsonl", "w") as file:
         file.writelines(json.dumps(r) + "\n" for r in kept if r["spec"] == "full")
     said = run("report", f"{work}/half").stdout
-    assert "Not measured yet: SnapKV\n" in said and "Measured in part: Full\n" in said, said
+    assert "Not measured yet: SnapKV\n" in said and "Partly measured: Full\n" in said, said
 
 
 @pytest.mark.skipif(not shutil.which("gnuplot"), reason="gnuplot is not installed")
@@ -332,8 +332,8 @@ def test_series_are_drawn(work, model, data, kind, task, series):
 def counted(said):
     """Numbers of orders: all, agree, disagree, cannot be told, too few samples, nothing evicted, not measured. Numbers
     of 0 are not in the text."""
-    count, parts = re.search(r"Of (\d+) orders? of the paper (\d.*?)\.(?: |$)", said, re.MULTILINE).groups()
-    kinds = [r"agrees?", r"disagrees?", r"cannot be told", r"ha(?:s|ve) too few samples \(fewer than 6, or one of a task\)",
+    count, parts = re.search(r"Of the paper's (\d+) orders?, (\d.*?)\.(?: |$)", said, re.MULTILINE).groups()
+    kinds = [r"agrees?", r"disagrees?", r"cannot be told", r"ha(?:s|ve) too few samples \(fewer than 6, or one for a task\)",
              r"(?:is|are) of caches from which nothing was evicted", r"(?:was|were) not measured"]  # fmt: skip
     found = [re.search(rf"(?:^|, )([1-9]\d*) {kind}(?:, |$)", parts) for kind in kinds]
     assert re.fullmatch(", ".join(rf"[1-9]\d* {kind}" for kind, one in zip(kinds, found) if one), parts), parts
@@ -447,7 +447,7 @@ def test_blocks_of_samkv_s_figures(work, model, long_prompts):
     assert [len(r["series"]["exponents"]) for r in told] == [11, 13, 14] and all(len(r["series"]["stable"]) == 2 for r in told)
     for r in told:
         assert r["series"]["exponents"] == sorted(r["series"]["exponents"]) and max(r["series"]["first"]) <= 0, r
-    assert "Measured in part" not in text
+    assert "Partly measured" not in text
 
 
 @pytest.mark.skipif(not shutil.which("gnuplot"), reason="gnuplot is not installed")
@@ -523,14 +523,14 @@ def test_orders_on_the_page(work, model, data):
     """The page states each claim once for all its orders, and counts orders that were not measured."""
     given(work, data, {"full": [1] * 8, "24": [0.5] * 8, "48": [0.5] * 8})
     page = page_of(work, "given")
-    assert "A &gt; B says that the paper" in page and "A > B says that the paper's figure" in run("report", f"{work}/given").stdout
-    pairs, every = page.split("<h3>Orders</h3>")[1].split("Each of them")
+    assert "A &gt; B means that the paper" in page and "A > B means that the paper's figure" in run("report", f"{work}/given").stdout
+    pairs, every = page.split("<h3>Orders</h3>")[1].split("All orders")
     for table, rows in ((pairs, 2), (every, 3)):
         assert re.findall(r'<tr class="budget"><td[^>]*>([^<]*)</td>', table) == ["A model", "claim 1"]
         assert table.count("Full &gt; SnapKV") == rows and "<td class=\"text\" colspan=\"6\">1 not measured" not in table
     assert "<th>verdict</th>" in every and every.count(">agrees</td>") == 3, every
     write_jsonl(f"{work}/given/records.jsonl", [{**r, "group_size": 2} for r in records(work, "given") if r["budget"] != "48"])
-    pairs, every = page_of(work, "given").split("<h3>Orders</h3>")[1].split("Each of them")
+    pairs, every = page_of(work, "given").split("<h3>Orders</h3>")[1].split("All orders")
     assert every.count("1 not measured") == 1 and pairs.count("1 not measured") == 0, every
     write_jsonl(f"{work}/given/records.jsonl", [{**r, "group_size": 1} for r in records(work, "given") if r["spec"] == "full"])
     page = page_of(work, "given").split("<h3>Orders</h3>")[1]
@@ -552,7 +552,7 @@ def test_where_nothing_is_evicted_the_full_cache_stands(work, model, data):
     for r in changed:
         r["prompt_tokens"] = 40
         if r["budget"] == "48":
-            r.update(skipped="the prompt has 40 tokens, the budget 48", score=0)
+            r.update(skipped="the prompt has 40 tokens, which fit into the budget of 48", score=0)
     write_jsonl(f"{work}/given/records.jsonl", changed)
     said = run("report", f"{work}/given").stdout
     assert counted(said) == [3, 2, 0, 0, 0, 1, 0], said
@@ -586,7 +586,7 @@ def test_few_samples_tell_nothing(work, model, data):
         file.writelines(json.dumps(r) + "\n" for r in changed)
     assert counted(run("report", f"{work}/few").stdout) == [3, 0, 0, 0, 3, 0, 0]
     page = page_of(work, "few")
-    assert page.count(">too few samples (4 of 6)</td>") == 3 and "6 samples, and two of each task, are the least" in page
+    assert page.count(">too few samples (4 of 6)</td>") == 3 and "at least 6 samples, and two of each task" in page
     measure(work, data, "few", path)
     kept = [r for r in records(work, "few") if r["task"] == "trec" or r["id"] == "hotpotqa-0"]
     for r in kept:
@@ -594,7 +594,7 @@ def test_few_samples_tell_nothing(work, model, data):
         r.pop("skipped", None)
     write_jsonl(f"{work}/few/records.jsonl", kept)
     assert counted(run("report", f"{work}/few").stdout) == [3, 0, 0, 0, 3, 0, 0], "nine samples, but only one of a task"
-    assert page_of(work, "few").count(">too few samples (one of a task)</td>") == 3
+    assert page_of(work, "few").count(">too few samples (one for a task)</td>") == 3
 
 
 def test_answers_may_be_shorter_than_the_recipe_s(work, model, data):
@@ -626,32 +626,32 @@ def test_runs_of_other_lengths_stay_in_the_report(work, model, data):
 
 def test_length_and_max_prompt_reach_every_task_that_goes_by_them(work, model, data):
     said = measure(work, data, "cut", "ada-kv/figure-3", "--limit", "1", "--length", "90", "--max-prompt", "70").stderr
-    assert "attention: prompts have the length 90, not the tasks' usual one" in said and "attention: longer prompts are cut to 70 tokens, as --max-prompt says" in said
+    assert "attention: prompts have the length 90, not the tasks' default" in said and "attention: longer prompts are cut to 70 tokens, as --max-prompt says" in said
     found = records(work, "cut")
     assert found and all(r["labels"]["length"] == "90" and r["max_prompt"] == 70 and 60 < r["prompt_tokens"] <= 70 for r in found), found
     assert "changes nothing" not in said
     said = measure(work, data, "cut", "ems/table-5", "--limit", "1", "--length", "90", "--max-prompt", "70").stderr
-    assert "ems/table-5: --length changes nothing" in said and "longbench: longer prompts are cut to 70 tokens, not to 3500 as in the paper, as --max-prompt says" in said
+    assert "ems/table-5: --length has no effect" in said and "longbench: longer prompts are cut to 70 tokens, not to 3500 as in the paper, as --max-prompt says" in said
     said = measure(work, data, "cut", "ada-kv/figure-6", "--limit", "1", "--length", "90", "--max-prompt", "70", "--memory", "1GiB", "--seed", "2", "--beyond-context").stderr
-    assert [option for option in ("--length", "--max-prompt", "--memory", "--seed") if f"ada-kv/figure-6: {option} changes nothing" in said] == ["--max-prompt", "--memory", "--seed"]
+    assert [option for option in ("--length", "--max-prompt", "--memory", "--seed") if f"ada-kv/figure-6: {option} has no effect" in said] == ["--max-prompt", "--memory", "--seed"]
     assert all(r["prompt_tokens"] > 70 for r in records(work, "cut") if r["task"] == "niah"), "a cut could take what is hidden"
 
 
 def test_prompts_beyond_the_context_are_announced(work, model, data):
     """The tiny model's context is 256."""
     shown = run("show", "ahakv/figure-8", "-m", f"{work}/tiny.gguf").stdout
-    assert "speed: prompts of 32000 tokens with answers of 512 are read beyond the model's context of 256" in shown
+    assert "speed: prompts of 32000 tokens with answers of 512 are read although they are longer than the model's context of 256" in shown
     shown = run("show", "ems/table-5", "-m", f"{work}/tiny.gguf").stdout
-    assert "prompts are cut to what the model's context of 256 holds, not to 3500 tokens as in the paper" in shown
+    assert "prompts are cut to fit into the model's context of 256, not to 3500 tokens as in the paper" in shown
     said = measure(work, data, "beyond", "ahakv/figure-8", "--length", "100").stderr
-    sentence = "speed: prompts of 100 tokens with answers of 512 are read beyond the model's context of 256"
+    sentence = "speed: prompts of 100 tokens with answers of 512 are read although they are longer than the model's context of 256"
     assert sentence in said and sentence in run("report", f"{work}/beyond").stdout
     said = measure(work, data, "beyond", "ems/table-5", "--limit", "1").stderr
-    assert re.search(r"longer prompts are cut to 2\d\d tokens, not to 3500 as in the paper, since the model's context is 256", said), said
+    assert re.search(r"longer prompts are cut to 2\d\d tokens, not to 3500 as in the paper, because the model's context is 256", said), said
 
 
 def test_only_what_cells_select_is_measured(work, model, data):
-    assert "\ncolumns\n  place of what is kept, %: value position, file = gov_report\n" in run("show", "ems/figure-2").stdout
+    assert "\ncolumns\n  position of kept entries, %: value position, file = gov_report\n" in run("show", "ems/figure-2").stdout
     measure(work, data, "selected", "ems/figure-2", "--limit", "2", "--length", "100", "--beyond-context")
     assert {r["labels"]["file"] for r in records(work, "selected")} == {"gov_report"}
     unused = small(measures=[*small()["measures"], {"name": "more", "tasks": ["kv-retrieval"], "methods": ["full"], "lengths": [2]}])

@@ -136,15 +136,15 @@ def test_a_dry_run_says_what_is_read_again(base):
     """kvzip reads the text and its repetition."""
     command = [*base, "-p", "some words to read " * 30, "--dry-run"]
     once = re.search(r"^reads (\d+) tokens$", run(*command).stdout, re.M)
-    again = re.search(r"^reads (\d+) tokens, (\d+) with further readings and repetitions$", run(*command, "--kv", "kvzip", "--budget", "100").stdout, re.M)
+    again = re.search(r"^reads (\d+) tokens, (\d+) with further passes and repetitions$", run(*command, "--kv", "kvzip", "--budget", "100").stdout, re.M)
     assert once[1] == again[1] and int(again[2]) > 2 * int(again[1])
-    assert re.search(r"^[\d.]+ s or more until the answer, as the first \d+ tokens took [\d.]+ s$", run(*command).stdout, re.M)
+    assert re.search(r"^[\d.]+ s or more until the answer, because the first \d+ tokens took [\d.]+ s$", run(*command).stdout, re.M)
 
 
 def test_a_cut_answer_is_named(base):
     command = [*base[: base.index("-n")], "--ignore-eos", "-p", "some words"]
     cut = run(*command, "-n", "3").stderr
-    assert "the answer was cut after 3 tokens (-n)\n" in cut and "after 1 token (-n)\n" in run(*command, "-n", "1").stderr, cut
+    assert "the answer was cut off after 3 tokens (-n)\n" in cut and "after 1 token (-n)\n" in run(*command, "-n", "1").stderr, cut
     for more in (["-n", "0"], ["-n", "3", "-q"], ["-n", "3", "--json"]):
         assert "was cut" not in run(*command, *more).stderr, more
 

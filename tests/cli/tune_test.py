@@ -109,13 +109,13 @@ def test_lines_that_are_no_prompts_are_counted(work, base, model):
     assert not os.path.exists(f"{work}/of-text")
     prompts = write_prompts(f"{work}/bad.jsonl", *[[]] * 7)
     errors = run(work, "tune", "-m", model, "-f", prompts, "--raw", "--threads", "1", *METHODS, "--min-fidelity", "0").stderr
-    assert errors.count("bad.jsonl line ") == 5 and f"7 lines of {prompts} are no prompts, and not counted (the first 5 are named above)" in errors, errors
+    assert errors.count("bad.jsonl line ") == 5 and f"7 lines of {prompts} are not prompts, and not counted (the first 5 are named above)" in errors, errors
 
 
 def test_refusals(work, base, model):
     one = [*base[: -len(METHODS)], "--kv", "streaming-llm", "--budget", "16", "--min-fidelity", "1", "--protocol", "question-agnostic"]
     none = run(work, *one, code=1)
-    assert "nothing keeps 100.0 %" in none.stderr and "streaming-llm --budget 16" in none.stderr and "streaming-llm" in none.stdout
-    assert "no budget is smaller than any prompt" in run(work, *base[:-1], "100000", "--kv", "snapkv:window=4", code=1).stderr
+    assert "no method and budget keeps 100.0 %" in none.stderr and "streaming-llm --budget 16" in none.stderr and "streaming-llm" in none.stdout
+    assert "every budget is at least as large as every prompt" in run(work, *base[:-1], "100000", "--kv", "snapkv:window=4", code=1).stderr
     assert "No such file" in run(work, "tune", "-m", model, "-f", f"{work}/nothing.jsonl", code=1).stderr
     run(work, *base[: -len(METHODS)], "--min-fidelity", "98", code=2)

@@ -494,7 +494,7 @@ TEST(DocumentStoreTest, adds_texts_once) {
 
   EXPECT_NE(refusal([&] {
               store.add(*tiny.session, {"c", {}, {std::string(1100, 'x'), {}, {}}});
-            }).find("the document c has 1104 tokens, the model's context 1024"),
+            }).find("the document c has 1104 tokens, more than the model's context of 1024"),
             std::string::npos);
   EXPECT_NE(refusal([&] { store.add(*tiny.session, {"c", {}, {}}); }).find("is empty"), std::string::npos);
   EXPECT_THROW(store.add(*tiny.session, {"", {}, document.text}), UsageError);

@@ -48,8 +48,9 @@ TEST_F(BorderTest, models_whose_layers_read_other_layers_keys_are_refused) {
   model.shared_kv = 2;
   write_tiny_gguf(model, folder / "tiny.gguf");
   Session session(Model::load(folder / "tiny.gguf"), {1, Precision::f32});
-  expect_refused<UsageError>([&] { documents::ingest(session, {"a text"}, {}); },
-                             "documents need a model whose layers have keys of their own: 2 of the 6 layers of ");
+  expect_refused<UsageError>(
+      [&] { documents::ingest(session, {"a text"}, {}); },
+      "documents need a model whose layers all have keys of their own, but 2 of the 6 layers of ");
 }
 
 TEST_F(BorderTest, models_whose_keys_cannot_be_turned_are_refused) {
@@ -131,7 +132,7 @@ TEST_F(BorderTest, compressed_documents_are_for_reuse_alone) {
 
 TEST_F(BorderTest, documents_that_cannot_be_read_are_refused) {
   expect_refused<InputError>([&] { document({}); }, "empty");
-  expect_refused<InputError>([&] { document(tokens(4097, 1)); }, "4097 tokens, the model's context 4096");
+  expect_refused<InputError>([&] { document(tokens(4097, 1)); }, "4097 tokens, more than the model's context of 4096");
   expect_refused<InputError>([&] { document({5, 1000000}); }, "1000000");
 }
 

@@ -153,7 +153,7 @@ TEST_F(AskingTest, the_longest_documents_lose_their_middles) {
     measure({{one}, answering()}, methods_of({"full"}), Protocol::aware, {fixed + 2, 1 << 16, {}, ""});
   });
   EXPECT_EQ(said, "with a token of each document the prompt has " + std::to_string(fixed + 3) +
-                      " tokens, --max-prompt allows " + std::to_string(fixed + 2));
+                      " tokens, more than --max-prompt allows (" + std::to_string(fixed + 2));
 }
 
 TEST_F(AskingTest, where_documents_end_is_part_of_the_hash) {
@@ -255,14 +255,14 @@ TEST_F(AskingTest, a_budget_that_holds_all_documents_is_skipped) {
   const Task task{{sample("")}, answering()};
   const auto tokens = read_as(task.samples.front()).prompt.text.size();
   const auto record = measure(task, methods_of({"multi-infllm"}, {std::to_string(tokens)})).front();
-  EXPECT_EQ(record.skipped,
-            "the prompt has " + std::to_string(tokens) + " tokens, the budget " + std::to_string(tokens));
+  EXPECT_EQ(record.skipped, "the prompt has " + std::to_string(tokens) + " tokens, which fit into the budget of " +
+                                std::to_string(tokens));
 }
 
 TEST_F(AskingTest, what_does_not_fit_is_an_error) {
   const Task task{{sample("")}, answering()};
   const auto said = test::refusal([&] { measure(task, methods_of({"samkv"}), Protocol::aware, {0, 500, {}, ""}); });
-  EXPECT_NE(said.find("the model's context 500"), std::string::npos) << said;
+  EXPECT_NE(said.find("the model's context of 500"), std::string::npos) << said;
 }
 
 TEST_F(AskingTest, asking_without_documents_is_refused_before_anything_is_measured) {
@@ -276,7 +276,7 @@ TEST_F(AskingTest, asking_without_documents_is_refused_before_anything_is_measur
   test::TempFolder folder;
   RecordFile records(folder / "out", "1");
   EXPECT_EQ(usage_error([&] { run(session_, evaluation, records, {}); }),
-            "samkv:update=overwrite asks over documents, and the sample 7 of t has none");
+            "samkv:update=overwrite combines documents, but the sample 7 of t has none");
   EXPECT_TRUE(records.records().empty());
 }
 

@@ -746,7 +746,7 @@ TEST_F(AttentionTest, blocks_are_those_of_the_appendix_and_of_documents) {
 TEST_F(AttentionTest, prompts_of_few_blocks_are_skipped) {
   const auto record = measure({{sample()}, representing()}, {cache("full", "")}).front();
   EXPECT_EQ(record.skipped, "the prompt has " + std::to_string(tokens().size()) +
-                                " tokens: one of its blocks can stand out from 833 tokens on");
+                                " tokens, but blocks can only be compared from 833 tokens on");
   EXPECT_TRUE(record.series.empty());
 }
 
@@ -761,7 +761,7 @@ TEST_F(AttentionTest, the_loss_of_what_merges_is_refused_before_anything_is_meas
     RecordFile records(folder / "out", "1");
     EXPECT_EQ(test::usage_error([&] { run(session_, evaluation, records, {}); }),
               "attention/loss cannot measure " + evaluation.methods[1].spec() +
-                  ": it stores other vectors for what it keeps, and the bound is that of eviction alone");
+                  ": it changes the vectors of kept entries, but the bound only holds for eviction");
     EXPECT_TRUE(records.records().empty());
   }
   evaluation.methods = {cache("cam", "20"), cache("ems:merge=off,window=4", "20")};

@@ -116,9 +116,9 @@ TEST_F(DocumentsTasksTest, one_s_own_files_may_have_documents) {
   const auto& bad = data_.bad_lines();
   ASSERT_EQ(bad.size(), 5U);
   EXPECT_NE(bad[0].find("line 2: there are no documents"), std::string::npos) << bad[0];
-  EXPECT_NE(bad[1].find("line 3: document 2 of 2 is no string"), std::string::npos) << bad[1];
+  EXPECT_NE(bad[1].find("line 3: document 2 of 2 is not a string"), std::string::npos) << bad[1];
   EXPECT_NE(bad[2].find("line 4: document 2 of 2 is empty"), std::string::npos) << bad[2];
-  EXPECT_NE(bad[3].find("line 5: \"documents\" is no list of strings"), std::string::npos) << bad[3];
+  EXPECT_NE(bad[3].find("line 5: \"documents\" is not a list of strings"), std::string::npos) << bad[3];
   EXPECT_NE(bad[4].find("line 6: there is no question about the documents"), std::string::npos) << bad[4];
 }
 

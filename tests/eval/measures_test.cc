@@ -257,7 +257,7 @@ TEST_F(ServingTest, memory_limits_how_many_are_answered_together) {
 
 TEST_F(ServingTest, too_little_memory_for_one_request_is_no_score) {
   const auto record = served(5, promise() - 1);
-  EXPECT_NE(record.skipped.find("all requests together may have"), std::string::npos) << record.skipped;
+  EXPECT_NE(record.skipped.find("all requests together may use at most"), std::string::npos) << record.skipped;
   EXPECT_TRUE(record.values.empty());
 }
 
@@ -267,8 +267,9 @@ TEST_F(MeasuresTest, short_prompts_are_skipped_not_equal) {
     return measure(task, {cache(spec, budget)}, protocol).front().skipped;
   };
   EXPECT_EQ(why("snapkv:window=4", "15", Protocol::aware), "");
-  EXPECT_EQ(why("snapkv:window=4", "20", Protocol::aware), "the prompt has 20 tokens, the budget 20");
-  EXPECT_EQ(why("snapkv:window=4", "15", Protocol::agnostic), "the prompt has 11 tokens, the budget 15");
+  EXPECT_EQ(why("snapkv:window=4", "20", Protocol::aware), "the prompt has 20 tokens, which fit into the budget of 20");
+  EXPECT_EQ(why("snapkv:window=4", "15", Protocol::agnostic),
+            "the prompt has 11 tokens, which fit into the budget of 15");
   EXPECT_EQ(why("snapkv:window=4", "25%", Protocol::aware), "");
   EXPECT_EQ(why("snapkv:window=4", "20%", Protocol::aware), "20% of 20 tokens are 4, snapkv:window=4 needs 5");
   EXPECT_EQ(why("full", "", Protocol::aware), "");

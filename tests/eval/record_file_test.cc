@@ -141,7 +141,7 @@ TEST_F(RecordFileTest, what_cannot_be_read_is_no_empty_file) {
 TEST_F(RecordFileTest, only_the_beginning_of_a_record_is_cut) {
   for (const char* text : {"my own notes", "{\"mine\": 1}", "one line\nand one"}) {
     std::ofstream(path()) << text;
-    EXPECT_NE(opening().find("no record"), std::string::npos) << text;
+    EXPECT_NE(opening().find("is not a record"), std::string::npos) << text;
     EXPECT_EQ(bytes(), text);
   }
   std::ofstream(path()) << bytes_ << bytes_.substr(0, 20);
@@ -170,7 +170,7 @@ TEST_F(RecordFileTest, a_record_of_too_many_levels_is_refused) {
   const std::string text = bytes_ + R"({"task":)" + std::string(60000, '[') + std::string(60000, ']') + "}\n";
   std::ofstream(path()) << text;
   const auto said = opening();
-  EXPECT_NE(said.find("line 181: no record: its JSON has more than 64 levels"), std::string::npos) << said;
+  EXPECT_NE(said.find("line 181 is not a record: its JSON has more than 64 levels"), std::string::npos) << said;
   EXPECT_EQ(bytes(), text);
 }
 

@@ -53,7 +53,7 @@ def main():
             lines = [line for line in said.splitlines() if line.startswith("winnow: ")]
             # Before ggml's own pool starts, winnow starts as many threads for trial. If only the pool's threads fail,
             # ggml's assert reports it.
-            assert len(lines) == 1 and ("thread" in lines[0] or "ggml cannot go on" in lines[0]), (number, said)
+            assert len(lines) == 1 and ("thread" in lines[0] or "ggml cannot continue" in lines[0]), (number, said)
             print(f"thread {number} of {count}: {lines[0]}")
 
 

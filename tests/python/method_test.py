@@ -63,7 +63,7 @@ def test_it_is_listed_with_its_options():
 
 
 @pytest.mark.parametrize("kind, words", [
-    (0, r"shape \(1, 2\)"), (1, "no numbers"), (2, "give numbers"), (3, "give numbers"), (4, "negative"), (5, "observe")])
+    (0, r"shape \(1, 2\)"), (1, "are NaN"), (2, "give numbers"), (3, "give numbers"), (4, "negative"), (5, "observe")])
 def test_wrong_scores_are_an_exception(session, text, kind, words):
     with pytest.raises(winnow.UsageError, match=words):
         kept(session, text, f"my-mistake:kind={kind}")

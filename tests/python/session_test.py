@@ -92,14 +92,14 @@ def test_the_command_keeps_and_answers_the_same(session, path, text, tmp_path, s
 BAD = [
     (lambda s: s.read("text", "snapkw"), winnow.UsageError, "did you mean snapkv"),
     (lambda s: s.read("text", "snapkv"), winnow.UsageError, "budget"),
-    (lambda s: s.read("text", ("snapkv", True)), winnow.UsageError, "True is no budget"),
-    (lambda s: s.read("text", ("snapkv", 1, 2, 3)), winnow.UsageError, "4 parts"),
+    (lambda s: s.read("text", ("snapkv", True)), winnow.UsageError, "True is not a budget"),
+    (lambda s: s.read("text", ("snapkv", 1, 2, 3)), winnow.UsageError, "4 elements"),
     (lambda s: s.read("text", []), winnow.UsageError, "no cache"),
     (lambda s: s.read_tokens([1.5]), winnow.UsageError, "sequence of integers"),
     (lambda s: s.read_tokens(np.zeros((2, 2), np.int32)), winnow.UsageError, "sequence of integers"),
-    (lambda s: s.read_tokens([10**30]), winnow.UsageError, "no token"),
+    (lambda s: s.read_tokens([10**30]), winnow.UsageError, "not a token"),
     (lambda s: s.read_tokens([10**6]), winnow.InputError, "1000000"),
-    (lambda s: s.read_tokens([]), winnow.InputError, "empty|no token"),
+    (lambda s: s.read_tokens([]), winnow.InputError, "empty|not a token"),
     (lambda s: s.prefill("text", [], "full"), winnow.UsageError, "no question"),
     (lambda s: s.load("/nowhere"), winnow.InputError, "/nowhere"),
     (lambda s: winnow.generate([]), winnow.UsageError, "no cache"),
@@ -149,7 +149,7 @@ def test_arrays_are_read_only_and_share_memory(session, text):
 
 def test_a_prompt_beyond_the_context_is_read_with_a_warning(session):
     context = session.model.info.context
-    with pytest.warns(UserWarning, match=f"{context + 1} tokens, the model's context {context}"):
+    with pytest.warns(UserWarning, match=f"{context + 1} tokens, more than the model's context of {context}"):
         session.read_tokens([1] * (context + 1), ("streaming-llm", 8))
 
 

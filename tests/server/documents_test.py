@@ -107,7 +107,7 @@ def test_a_path_that_is_not_encoded(shelf):
         pytest.param({"name": "a", "text": ""}, None, ["is empty"], id="no_words"),
         pytest.param({"name": "a", "text": "x", "tags": "t"}, "tags", ["must be a list"], id="one_tag"),
         pytest.param({"name": "a", "text": "x", "tags": ["t", 1]}, "tags[1]", ["must be a string"], id="a_tag"),
-        pytest.param({"name": "a", "text": "x", "tags": [""]}, None, ["is no tag"], id="an_empty_tag"),
+        pytest.param({"name": "a", "text": "x", "tags": [""]}, None, ["cannot be a tag"], id="an_empty_tag"),
         pytest.param({"name": "a", "text": "x", "tagz": ["t"]}, "tagz", ["did you mean tags?"], id="a_field"),
         pytest.param({"name": "a", "text": "x", "winnow": {"kv": "snap"}}, "winnow.kv", ["did you mean snapkv?"], id="a_method"),
         pytest.param({"name": "a", "text": "x", "winnow": {"kv": "snapkv"}}, "winnow.budget", ["needs a budget"], id="no_budget"),
@@ -292,7 +292,7 @@ def test_an_answer_is_that_of_the_command(shelf, store, model):
         pytest.param({"winnow": {"documents": ["a"], "ask": "sam"}}, 400, "winnow.ask", ["did you mean samkv?"], id="method"),
         pytest.param({"winnow": {"documents": ["a"], "ask": "multi-infllm"}}, 400, "winnow.budget", ["needs a budget"], id="no_budget"),
         pytest.param({"winnow": {"documents": ["a"], "budget": 64}}, 400, "winnow.budget", ["takes no budget"], id="budget"),
-        pytest.param({"winnow": {"documents": ["a"], "kv": "snapkv", "budget": 64}}, 400, "winnow.kv", ["does not go with"], id="kv"),
+        pytest.param({"winnow": {"documents": ["a"], "kv": "snapkv", "budget": 64}}, 400, "winnow.kv", ["cannot be combined with"], id="kv"),
         pytest.param({"winnow": {"documents": ["small"]}}, 400, None, ["samkv needs all tokens of a document, but document 1 of 1", "use reuse or recompute"], id="compressed"),
         pytest.param({"winnow": {"documents": ["a"]}, "messages": [{"role": "system", "content": "x"}, {"role": "user", "content": "y"}]}, 400, "messages", ["one message"], id="system"),
         pytest.param({"winnow": {"documents": ["a"] * 257}}, 400, "winnow.documents", ["257 elements: at most 256"], id="too_many"),
@@ -364,4 +364,4 @@ def test_a_store_that_is_cut_while_it_is_mapped_ends_with_a_sentence(model, stor
         except (ConnectionError, http.client.HTTPException):
             assert server.process.wait(timeout=PATIENCE) == 1, server.process.returncode
             last = server.said().splitlines()[-1]
-            assert file in last and "it was cut while it was in use" in last, server.said()
+            assert file in last and "it was truncated while in use" in last, server.said()

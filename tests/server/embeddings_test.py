@@ -152,4 +152,4 @@ def test_each_has_a_line_in_the_log_and_unknown_fields_are_named(model):
         embed(one, TEXT, frobnicate=1)
         one.wait_until_idle()
         said = one.end()[1]
-    assert "/v1/embeddings embd-" in said and "status=200" in said and "the field frobnicate of requests is not known" in said, said
+    assert "/v1/embeddings embd-" in said and "status=200" in said and "the field frobnicate of requests is unknown" in said, said

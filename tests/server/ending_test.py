@@ -36,7 +36,7 @@ def start(server, body):
 def test_a_port_that_is_taken_is_a_sentence(model):
     with contextlib.closing(socket.create_server(("127.0.0.1", 0))) as taken:
         port = str(taken.getsockname()[1])
-        refuse("-m", model, "--port", port, code=1, parts=["port", port, "is taken", "--port"])
+        refuse("-m", model, "--port", port, code=1, parts=["port", port, "is in use", "--port"])
 
 
 def test_what_cannot_be_is_refused(model, work):
@@ -85,7 +85,7 @@ def test_a_context_beyond_the_models_is_a_warning(model):
     for context in (trained, trained + 1):
         with Server(model, "--context", str(context)) as one:
             said = one.said()
-        assert (f"warning: --context is {context} tokens, the model's context {trained}: " in said) == (context > trained), said
+        assert (f"warning: --context {context} is more than the model's context of {trained} tokens: " in said) == (context > trained), said
 
 
 @pytest.mark.parametrize("host, reached", [("0.0.0.0", "127.0.0.1"), ("::", "[::1]")])

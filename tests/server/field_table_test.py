@@ -175,7 +175,7 @@ def bare_schema(server, **fields):
 
 def check_guided_json(server):
     assert bare_schema(server, guided_json={"enum": [123]}) == bare_schema(server, guided_json='{"enum": [123]}') == ["123", "123"]
-    for wrong, part in (("{", "cannot be read"), (5, "no JSON Schema")):
+    for wrong, part in (("{", "cannot be read"), (5, "not a JSON Schema")):
         status, reply = server.post(CHAT, {**BODY[CHAT], "guided_json": wrong})
         assert status == 400 and sentence(reply, part)["param"] == "guided_json", reply
 

@@ -68,7 +68,7 @@ NO_HTTP = {
 def test_what_is_no_http(server, name):
     status, headers, body = reply_to(server, NO_HTTP[name])
     assert status == 400 and headers["Connection"] == "close"
-    sentence(json.loads(body), "no HTTP request")
+    sentence(json.loads(body), "not an HTTP request")
 
 
 @pytest.mark.parametrize("header, limit", [(b"X: " + b"x" * 20_000, "16384 bytes"), (b"\r\n".join(b"X%d: y" % i for i in range(3000)), "100 fields"), (b"x" * 20_000, "16384 bytes")])

@@ -96,7 +96,7 @@ def test_a_model_without_the_tokens_says_so(model, work, missing):
     tokens = {name: token for name, token in NEEDED.items() if missing and name != missing}
     with serving(model, work, **tokens) as one:
         status, reply = one.post(INFILL, BODY)
-        assert status == 501 and sentence(reply, "cannot fill in")["param"] is None, reply
+        assert status == 501 and sentence(reply, "does not support infill")["param"] is None, reply
 
 
 BAD = [

@@ -243,5 +243,5 @@ def test_a_body_has_not_too_many_values(server):
 def test_a_request_that_brings_too_much_is_told_so(model):
     with Server(model, "--context", "4000", "--memory", "20MiB") as server:
         status, reply = server.post(CHAT, chat(junk=["x"] * 60_000)[1])
-        assert status == 413 and sentence(reply, "all requests together may have 16.0 MiB for that", "--memory")
+        assert status == 413 and sentence(reply, "those of all requests together may take 16.0 MiB", "--memory")
         server.good(*chat())

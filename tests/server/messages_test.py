@@ -95,9 +95,9 @@ def test_none_and_the_tools_of_other_servers_leave_the_prompt_as_it_is(server):
     assert prompt_tokens(server, tools=[WEATHER], tool_choice={"type": "none"}) == plain
     assert prompt_tokens(server, tools=[{"type": "web_search_20250305", "name": "web_search"}]) == plain
     # Counting tokens does not warn.
-    assert "tools of the type web_search_20250305 are not there, and left out" not in server.said()
+    assert "tools of the type web_search_20250305 are not supported, and are ignored" not in server.said()
     ask(server, tools=[{"type": "web_search_20250305", "name": "web_search"}])
-    assert server.said().count("tools of the type web_search_20250305 are not there, and left out") == 1
+    assert server.said().count("tools of the type web_search_20250305 are not supported, and are ignored") == 1
 
 
 def test_a_stop_sequence_is_named(server):

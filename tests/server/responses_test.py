@@ -115,7 +115,7 @@ def test_items_are_those_of_a_chat(server):
     answer, response = chat(server, messages), ask(server, input=items)
     assert response["usage"]["input_tokens"] == answer["usage"]["prompt_tokens"]
     assert text_of(response) == answer["choices"][0]["message"]["content"]
-    assert server.said().count("input of the type web_search_call is not read, and left out") == 1
+    assert server.said().count("input of the type web_search_call is not supported, and is ignored") == 1
 
 
 def test_the_answer_of_a_response_goes_on_as_its_input(server):
@@ -128,7 +128,7 @@ def test_tools_that_are_no_functions_are_left_out(server):
     others = [{"type": "web_search"}, {"type": "custom", "name": "apply_patch"}, {"type": "namespace", "name": "mcp", "tools": []}]
     assert ask(server, tools=others)["usage"]["input_tokens"] == ask(server)["usage"]["input_tokens"] < ask(server, tools=[*others, WEATHER])["usage"]["input_tokens"]
     for tool in others:
-        assert server.said().count(f"tools of the type {tool['type']} are not there, and left out") == 1
+        assert server.said().count(f"tools of the type {tool['type']} are not supported, and are ignored") == 1
 
 
 def test_log_probabilities_are_those_of_a_chat(server):
@@ -146,7 +146,7 @@ def test_stored_tokens_are_counted(server):
 
 REFUSED = [
     ({"input": None}, "input", "is missing"),
-    ({"input": []}, "input", "nothing to be answered"),
+    ({"input": []}, "input", "no message to answer"),
     ({"input": [5]}, "input[0]", "an object"),
     ({"input": [{"role": "user"}]}, "input[0].content", "is missing"),
     ({"input": [{"content": "a"}]}, "input[0].role", "is missing"),
@@ -154,13 +154,13 @@ REFUSED = [
     ({"input": [{"type": "item_reference", "id": "x"}]}, "input[0].type", "nothing is stored"),
     ({"input": [{"type": "function_call", "call_id": "a", "name": "b", "arguments": "{"}]}, "input[0].arguments", "cannot be read"),
     ({"input": [{"type": "function_call_output", "output": "b"}]}, "input[0].call_id", "is missing"),
-    ({"previous_response_id": "resp_1"}, "previous_response_id", "no response is stored"),
-    ({"conversation": "conv_1"}, "conversation", "no conversation is stored"),
-    ({"prompt": {"id": "p"}}, "prompt", "no prompts are stored"),
+    ({"previous_response_id": "resp_1"}, "previous_response_id", "responses are not stored"),
+    ({"conversation": "conv_1"}, "conversation", "conversations are not stored"),
+    ({"prompt": {"id": "p"}}, "prompt", "prompts are not stored"),
     ({"background": True}, "background", "not stored"),
     ({"tools": [{"name": "a"}]}, "tools[0].type", "is missing"),
     ({"tools": [{"type": "function", "name": "a b"}]}, "tools[0].name", "letters"),
-    ({"tools": [CLOCK], "tool_choice": {"type": "function", "name": "other"}}, "tool_choice.name", "not in tools"),
+    ({"tools": [CLOCK], "tool_choice": {"type": "function", "name": "other"}}, "tool_choice.name", "not one of the tools"),
     ({"tool_choice": "required"}, "tool_choice", "there are no tools"),
     ({"tool_choice": {"type": "file_search"}}, "tool_choice.type", "one of function, allowed_tools"),
     ({"text": {"format": {"type": "xml"}}}, "text.format.type", "one of"),

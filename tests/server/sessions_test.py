@@ -128,7 +128,7 @@ def test_one_turn_at_a_time(model, where):
         with server.begin_post(CHAT, body):
             wait_for(lambda: server.get("/slots")[1])
             status, reply = server.post(CHAT, {"messages": [user("too")], "winnow": {"session": "one"}})
-            assert status == 409 and sentence(reply, "one", "ask again")["code"] == "session_busy"
+            assert status == 409 and sentence(reply, "one", "is busy with another request")["code"] == "session_busy"
             assert say(server, "another", user("too"), {})
         server.wait_until_idle()
         wait_for(lambda: server.post(CHAT, {"messages": [user("too")], "max_tokens": 1, "winnow": {"session": "one"}})[0] == 200)

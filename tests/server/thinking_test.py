@@ -122,7 +122,7 @@ def test_a_limit_without_thinking_is_named_once(model):
     with Server(model) as plain:
         for _ in range(2):
             plain.good(CHAT, {"messages": QUESTION, "max_tokens": 5, "thinking_token_budget": 3})
-        assert plain.said().count("knows no thinking") == 1
+        assert plain.said().count("has no thinking") == 1
 
 
 def prompt_of(server, **fields):

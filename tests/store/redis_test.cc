@@ -68,7 +68,7 @@ TEST(RedisAddressTest, what_cannot_be_is_named_without_the_password) {
   for (const auto& [url, why] : std::vector<std::pair<std::string, std::string>>{
            {"redis://localhost:port", "the port is not a number from 0 to 65535"},
            {"redis://localhost:65536", "the port is not a number from 0 to 65535"},
-           {"redis://localhost:1/two", "the database is no number"},
+           {"redis://localhost:1/two", "the database is not a number"},
            {"redis://::1:6379", "an IPv6 address must be in brackets"},
            {"redis://[::1", "the host has a [ without a ]"},
            {"redis://[::1]6379", "only :PORT may follow the host's ]"},

@@ -44,22 +44,23 @@ void add_bench_options(CLI::App& bench, RawBench& r) {
   const auto counts = [&bench](const char* name, std::vector<int>& to, const char* what) {
     return as_split_list(bench.add_option(name, to, what), kNumbers)->check(counts_from(0));
   };
-  counts("-p,--n-prompt", p.prompts, "tokens to read, 0: none; a list is as many tests");
+  counts("-p,--n-prompt", p.prompts, "tokens to read, 0: none; each number of a list is a test");
   counts("-n,--n-gen", p.generations, "tokens to decode, 0: none");
-  counts("-d,--n-depth", p.depths, "tokens that are there before");
-  counts("-b,--batch", p.batches, "sequences that decode together")->check(counts_from(1));
+  counts("-d,--n-depth", p.depths, "tokens that are in the cache before");
+  counts("-b,--batch", p.batches, "sequences that are decoded together")->check(counts_from(1));
   counts("--beside", p.beside,
-         "make each test also beside so many other runs of it on the same cores, with weights and threads of their own")
+         "run each test also beside this many copies of itself on the same cores, each with weights and threads of its "
+         "own")
       ->check(counts_from(1));
   add_cache_lists(bench, r.caches);
-  as_split_list(
-      bench.add_option("--engine", r.engines, "winnow, llama.cpp, llama.cpp-fa (flash attention); default all"),
-      kWords);
+  as_split_list(bench.add_option("--engine", r.engines, "winnow, llama.cpp, llama.cpp-fa (with flash attention)"),
+                kWords);
   bench.add_option("-r,--repetitions", p.repetitions, "repetitions of each test; engines take turns")
       ->check(counts_from(1));
   bench.add_option("-f,--file", r.options.file,
-                   "text to read instead of random tokens: what some methods cost depends on it");
-  bench.add_option("-o,--output", r.form, "md, csv or json")->check(CLI::IsMember({"md", "csv", "json"}));
+                   "text to read instead of random tokens; the cost of some methods depends on it");
+  bench.add_option("-o,--output", r.form, "format of the results: md, csv or json")
+      ->check(CLI::IsMember({"md", "csv", "json"}));
 }
 
 /// Checks the arguments before a model is loaded.
@@ -70,7 +71,7 @@ void check(RawBench& r) {
   std::erase_if(p.prompts, is_none);
   std::erase_if(p.generations, is_none);
   if (p.prompts.empty() && p.generations.empty())
-    throw UsageError("nothing to measure: give tokens to read (-p) or to decode (-n)");
+    throw UsageError("nothing to measure: give a number of tokens to read (-p) or to decode (-n)");
   p.caches = crossed(r.caches, kProtocols);
   for (const auto& name : r.engines) p.engines.push_back(benchmark::parse_engine(name));
   p.session = r.options.session;
@@ -91,7 +92,7 @@ std::vector<Token> tokens_of_file(const Model& model, const std::string& path, i
   const auto needed = as_size(count);
   auto out = model.vocab().tokenize(read_text(path).substr(0, needed * kLongestToken));
   if (out.size() < needed)
-    throw InputError(fmt::format("{}: {} tokens, and the longest test needs {}", path, out.size(), needed));
+    throw InputError(fmt::format("{} has {} tokens, but the longest test needs {}", path, out.size(), needed));
   out.resize(needed);
   return out;
 }
@@ -130,7 +131,8 @@ void run_bench(RawBench& r) {
 }  // namespace
 
 void add_bench(CLI::App& app) {
-  auto* const bench = app.add_subcommand("bench", "measure speed and memory, beside llama.cpp in the same process");
+  auto* const bench =
+      app.add_subcommand("bench", "measure speed and memory, and those of llama.cpp in the same process");
   const auto raw = std::make_shared<RawBench>();
   add_measuring_options(*bench, raw->common, raw->options);
   add_bench_options(*bench, *raw);

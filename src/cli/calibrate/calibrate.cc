@@ -36,8 +36,8 @@ struct CalibrateArguments {
 std::string told_model(const Calibrated& c, const std::string& path, double seconds) {
   const double sum = std::accumulate(c.explained.begin(), c.explained.end(), 0.0);
   return fmt::format(
-      "{}: {}, from {} in {}, {:.0f} s; what enters a layer explains {:.0f} % of the variance of the "
-      "scores there (log), the mean over {}\n",
+      "{}: {}, from {} in {}, {:.0f} s; a layer's input explains {:.0f} % of the variance of its (log) scores, mean "
+      "over {}\n",
       path, format_bytes(std::filesystem::file_size(path)), counted(c.tokens, "token"), counted(c.passages, "passage"),
       seconds, 100 * sum / static_cast<double>(c.explained.size()), counted(c.explained.size(), "layer"));
 }
@@ -63,27 +63,27 @@ void run_calibrate(CalibrateArguments& a) {
   if (!a.options.quiet) show_progress(session, "reading the text");
   const Calibrated calibrated = calibrate(session, text, a.output, a.calibrate);
   if (calibrated.tokens < kFew)
-    log().warn("{} tokens are few: a calibration is better with {} or more", calibrated.tokens, kFew);
+    log().warn("the text has only {} tokens: a calibration is better with {} or more", calibrated.tokens, kFew);
   if (!a.options.quiet) tell(told_model(calibrated, a.output, ms_since(begin) / 1000));
 }
 
 }  // namespace
 
 void add_calibrate(CLI::App& app) {
-  auto* const command = app.add_subcommand(
-      "calibrate", "make the calibration that some methods need, such as kvzap, from a text of your own");
+  auto* const command =
+      app.add_subcommand("calibrate", "make the calibration file that some methods, such as kvzap, need from a text");
   const auto a = std::make_shared<CalibrateArguments>();
-  command->add_option("MODEL", a->options.model.file, "GGUF model; with -hf there is only TEXT");
+  command->add_option("MODEL", a->options.model.file, "GGUF model; not given with -hf");
   command->add_option("TEXT", a->options.file, "text like those that the model will read; - for stdin");
   add_hub_options(*command, a->options.model);
   command->add_option("-o,--output", a->output, "the file to write, for --calibration")->required();
-  command->add_option("--tokens", a->calibrate.tokens, "tokens that are read, in passages spread over the text")
+  command->add_option("--tokens", a->calibrate.tokens, "tokens to read, in passages spread over the text")
       ->check(counts_from(1))
       ->capture_default_str();
-  command->add_flag("--raw", a->common.raw, "for prompts without the chat template");
+  command->add_flag("--raw", a->common.raw, "make it for prompts without the chat template");
   add_machine_options(*command, a->common, a->options);
   command->footer(
-      "The file belongs to the model and its positions; methods refuse another's.\n"
+      "The file can only be used with the same model and RoPE options.\n"
       "Example:\n  winnow calibrate model.gguf own.txt -o model.cal\n"
       "  winnow run -m model.gguf -f long.txt -p \"Who is it?\" --kv kvzap --budget 10% --calibration model.cal");
   command->callback([a] { run_calibrate(*a); });

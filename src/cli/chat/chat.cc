@@ -46,7 +46,7 @@ class ChatLoop {
       if (take(*line) == AfterCommand::ends) break;
     }
     if (audience_ == Audience::script && failed_ > 0) {
-      throw InputError(fmt::format("{} of {} lines went wrong", failed_, number_));
+      throw InputError(fmt::format("{} of {} lines failed", failed_, number_));
     }
   }
 

@@ -66,7 +66,7 @@ bool CommandHelp::is_path(std::string_view line) const {
 std::string CommandHelp::hint(std::string_view line) const {
   if (!is_command(line)) return {};
   const auto commands = meant(typed(line));
-  if (commands.empty()) return "no such command; a space before the / makes it words";
+  if (commands.empty()) return "no such command; put a space before the / to send it as text";
   if (commands.size() > 1) {
     std::vector<std::string> names;
     for (const auto& command : commands) names.push_back(command.name);

@@ -41,7 +41,7 @@ std::vector<std::string> words_of(std::string line) {
     case 2:
       throw UsageError("a quote \" is not closed: write \\\" for the character itself");
     default:
-      throw UsageError("a \\ at the end stands for nothing: write \\\\ for the character itself");
+      throw UsageError("a \\ at the end escapes nothing: write \\\\ for the character itself");
   }
 }
 
@@ -63,8 +63,8 @@ AfterCommand help(ChatState& /*state*/, const Words& /*arguments*/) {
   for (const auto& c : commands())
     text += fmt::format("{:<24} {}\n", fmt::format("{} {}", c.name, c.arguments), c.effect);
   text +=
-      "Anything else is said to the model; a space before a / makes it words. Ctrl-C stops an answer, Ctrl-D ends the "
-      "conversation.\n";
+      "Anything else is sent to the model; put a space before a / to send that, too. Ctrl-C stops an answer, Ctrl-D "
+      "ends the conversation.\n";
   tell(text);
   return AfterCommand::goes_on;
 }
@@ -84,7 +84,7 @@ AfterCommand stats(ChatState& state, const Words& /*arguments*/) {
                         counted(stats->tokens_seen, "token"), stats->entries_min, stats->entries_per_head_mean,
                         stats->entries_max, format_bytes(stats->bytes_held), format_bytes(stats->bytes_full));
   } else {
-    text += fmt::format("nothing is cached: your next line reads the {} tokens before it, too\n", state.chat.unread());
+    text += fmt::format("nothing is cached: your next line also reads the {} tokens before it\n", state.chat.unread());
   }
   if (state.last) text += speed(*state.last);
   tell(text);
@@ -105,8 +105,8 @@ AfterCommand kv(ChatState& state, const Words& arguments) {
   } else if (state.chat.tokens() == 0) {
     tell(fmt::format("{} from your first line on\n", described_in_full(cache)));
   } else {
-    tell(fmt::format("{}: the cache starts anew, the {} tokens so far are read again with your next line\n",
-                     described_in_full(cache), state.chat.tokens()));
+    tell(fmt::format("{}: the {} tokens so far are read again with your next line\n", described_in_full(cache),
+                     state.chat.tokens()));
   }
   return AfterCommand::goes_on;
 }
@@ -114,7 +114,7 @@ AfterCommand kv(ChatState& state, const Words& arguments) {
 AfterCommand reset(ChatState& state, const Words& /*arguments*/) {
   state.chat.reset();
   state.last.reset();
-  tell("what was said is forgotten\n");
+  tell("the conversation is forgotten\n");
   return AfterCommand::goes_on;
 }
 
@@ -140,10 +140,10 @@ const std::vector<Command>& commands() {
       {"/stats", "", "tokens, entries and bytes of the cache; speed of the last line", 0, 0, stats},
       {"/kv", "[SPEC [BUDGET]]",
        "show or change the method; after a change the whole chat is read and compressed again", 0, 2, kv},
-      {"/reset", "", "forget what was said", 0, 0, reset},
+      {"/reset", "", "forget the conversation", 0, 0, reset},
       {"/save", "FILE", "write the conversation and its cache to a file", 1, 1, save},
-      {"/load", "FILE", "go on with a conversation that was saved, or with what run --save-kv has read", 1, 1, load},
-      {"/exit", "", "leave, as Ctrl-D does", 0, 0, leave},
+      {"/load", "FILE", "continue a saved conversation, or a file of run --save-kv", 1, 1, load},
+      {"/exit", "", "quit, as Ctrl-D does", 0, 0, leave},
   };
   return all;
 }

@@ -50,11 +50,11 @@ class EditedLines : public LineReader {
     el_set(edit_.get(), EL_GETCFN, &next_character);
     el_set(edit_.get(), EL_BIND, "^R", "em-inc-search-prev", nullptr);
     el_source(edit_.get(), nullptr);  // the user's keys; those below belong to this program
-    add_key("\\e[200~", "winnow-paste", "Inserts what is pasted", &paste);
-    add_key("\\e\\r", "winnow-new-line", "Begins another line of the same turn", &new_line);
-    add_key("\\e\\n", "winnow-new-line", "Begins another line of the same turn", &new_line);
+    add_key("\\e[200~", "winnow-paste", "Inserts pasted text", &paste);
+    add_key("\\e\\r", "winnow-new-line", "Begins a new line of the same turn", &new_line);
+    add_key("\\e\\n", "winnow-new-line", "Begins a new line of the same turn", &new_line);
     add_key("\\t", "winnow-complete", "Completes a command, its argument or a path", &complete);
-    add_key("\\234", "winnow-hint", "Shows what the line would do", &refresh);
+    add_key("\\234", "winnow-hint", "Explains the line", &refresh);
   }
 
   std::optional<std::string> next() override {

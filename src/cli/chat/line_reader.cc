@@ -37,7 +37,7 @@ void check_stdin() {
   if (fstat(STDIN_FILENO, &info) != 0) throw InputError(fmt::format("cannot read stdin: {}", std::strerror(errno)));
   if (S_ISDIR(info.st_mode)) throw InputError("cannot read stdin: it is a folder");
   if ((fcntl(STDIN_FILENO, F_GETFL) & O_ACCMODE) == O_WRONLY)
-    throw InputError("cannot read stdin: it is closed, or was opened to be written");
+    throw InputError("cannot read stdin: it is closed, or open only for writing");
 }
 
 std::unique_ptr<LineReader> plain_lines() { return std::make_unique<PlainLines>(); }

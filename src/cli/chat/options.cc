@@ -23,22 +23,22 @@ const ChatOptions& checked_chat(RawChat& r) {
   if (saved) warn_about_open_question(r.options, *saved);
   if (!saved && !r.common.kv.empty()) r.options.cache.spec = endless_spec(r.common.kv);
   r.options.sampling = sampling_of(r.common, r.options);
-  if (r.options.file == "-") throw UsageError("-f -: stdin is where the lines of the conversation come from");
+  if (r.options.file == "-") throw UsageError("-f - is not possible: stdin has the lines of the conversation");
   return r.options;
 }
 
 }  // namespace
 
 void add_chat(CLI::App& app) {
-  auto* const chat = app.add_subcommand("chat", "talk with a model, about a text if one is given");
+  auto* const chat = app.add_subcommand("chat", "chat with a model, about a text if one is given");
   const auto raw = std::make_shared<RawChat>();
   raw->options.generate.sampling = usual_sampling();
   add_common_options(*chat, raw->common, raw->options);
   say_model_samples(raw->common);
   chat->footer(
       "Lines are read from stdin; on a terminal they are edited and remembered, and /help lists the commands.\n"
-      "A method that evicts at every step takes positions=cache unless the spec says otherwise, so that a conversation "
-      "may go on without end. A method that evicts once compresses each turn when it ends, by the same budget.\n"
+      "A method that evicts at every step gets positions=cache unless the spec says otherwise, so a conversation can "
+      "be endless. A method that evicts once compresses each turn at its end, to the same budget.\n"
       "Examples:\n  winnow chat -m model.gguf -f long.txt --kv h2o --budget 1024\n  winnow chat -m model.gguf "
       "--load-kv long.kv");
   chat->callback([raw] { chat_command(checked_chat(*raw)); });

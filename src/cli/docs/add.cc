@@ -39,7 +39,7 @@ struct AddArguments : StoreOptions {
 /// Names of the documents: --name, or the file's name.
 std::vector<std::string> names_of(const AddArguments& a) {
   if (!a.name.empty() && a.files.size() > 1)
-    throw UsageError(fmt::format("--name {} cannot stand for {} files: give one", a.name, a.files.size()));
+    throw UsageError(fmt::format("--name {} cannot name {} files: give one file", a.name, a.files.size()));
   std::vector<std::string> out;
   std::set<std::string> seen;
   for (const auto& file : a.files) {
@@ -55,7 +55,7 @@ std::string line(const AddedDocument& added) {
   const auto& d = added.info;
   const std::string times = added.was_read
                                 ? fmt::format("read in {:.0f} ms, stored in {:.0f} ms", added.read_ms, added.store_ms)
-                                : "was there already";
+                                : "was already stored";
   return fmt::format("{} {}: {}, {}, {}; {}\n", documents::name_of(added.outcome), printable(d.name),
                      counted(d.tokens, "token"), described(d.cache), format_bytes(d.bytes), times);
 }
@@ -93,10 +93,10 @@ void add_all(const AddArguments& a) {
 }  // namespace
 
 void add_docs_add(CLI::App& docs) {
-  auto* const command = docs.add_subcommand("add", "read documents and keep their caches");
+  auto* const command = docs.add_subcommand("add", "read documents and store their caches");
   const auto a = std::make_shared<AddArguments>();
-  command->add_option("FILE", a->files, "texts, - for stdin")->required();
-  command->add_option("--name", a->name, "what a single document is called (default: its file's name)");
+  command->add_option("FILE", a->files, "files of text, - for stdin")->required();
+  command->add_option("--name", a->name, "name of a single document (default: its file's name)");
   command->add_option("--tag", a->tags, "tag of these documents; may be given several times")->allow_extra_args(false);
   add_store_option(*command, *a);
   add_reading_options(*command, a->common, a->options);

@@ -115,7 +115,8 @@ class Asking {
   void warn_about_length(int tokens) const {
     const int context = session_.model().info().context;
     if (tokens > context && answers_.empty())
-      log().warn("documents and question have {} tokens, the model's context {}: answers may suffer", tokens, context);
+      log().warn("documents and question have {} tokens, more than the model's context of {}: answers may be worse",
+                 tokens, context);
   }
 
   std::string summary(const Asked& asked, const Answer& a) const {
@@ -172,16 +173,17 @@ void ask_command(AskArguments& a) {
 void add_docs_ask(CLI::App& docs) {
   auto* const command = docs.add_subcommand("ask", "answer questions about several documents");
   const auto a = std::make_shared<AskArguments>();
-  command->add_option("-p,--prompt", a->options.questions, "question; several are asked of the same documents")
+  command->add_option("-p,--prompt", a->options.questions, "question; several are asked about the same documents")
       ->required();
   add_choice_options(*command, a->documents);
   command->add_option("--method", a->method,
                       "samkv, recompute, reuse, multi-infllm, epic or cacheblend, with options: epic:initial=64");
-  command->add_option("--budget", a->budget, "entries that multi-infllm attends to, which needs it");
+  command->add_option("--budget", a->budget,
+                      "entries per KV head that a query reads with multi-infllm, which needs a budget");
   command
       ->add_option("--unreadable", a->unreadable,
-                   "when a document's stored values are damaged or gone: error, or recompute, which reads its tokens "
-                   "anew (and says so)")
+                   "if a document's stored values are damaged or gone: error, or recompute, which reads its tokens "
+                   "again and says so")
       ->check(CLI::IsMember({"error", "recompute"}))
       ->capture_default_str();
   add_store_option(*command, *a);

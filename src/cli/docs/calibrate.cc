@@ -46,7 +46,7 @@ std::string told_documents(const Calibration& c, std::size_t documents) {
       "Ask with --method samkv:deciding={}{}\n"
       "{}",
       counted(documents, "document"), counted(c.long_enough, "is", "are"), counted(c.scores.size(), "layer"), scores,
-      c.deciding, none ? ", the paper's share of the layers, as without a calibration" : "", told_exponents(c));
+      c.deciding, none ? ", the paper's share of the layers and the default" : "", told_exponents(c));
 }
 
 void calibrate_documents(const DocsCalibrateArguments& a) {
@@ -68,15 +68,14 @@ void calibrate_documents(const DocsCalibrateArguments& a) {
 
 void add_docs_calibrate(CLI::App& docs) {
   auto* const command =
-      docs.add_subcommand("calibrate", "find the layers that should decide how many blocks samkv takes");
+      docs.add_subcommand("calibrate", "find the layers that should decide how many blocks samkv keeps");
   const auto a = std::make_shared<DocsCalibrateArguments>();
   add_choice_options(*command, a->documents);
   add_store_option(*command, *a);
   command->add_flag("--json", a->json, "one JSON object on stdout");
   command->footer(
-      "A matter of the model: the answer is an option of samkv for all questions. Documents of fewer than 14 blocks of "
-      "64 tokens tell "
-      "nothing.\n"
+      "The result belongs to the model: use it as an option of samkv for all questions. Documents of fewer than 14 "
+      "blocks of 64 tokens do not count.\n"
       "Example:\n  winnow docs calibrate --all\n"
       "  winnow docs ask -m model.gguf --all --method samkv:deciding=6 -p \"How is it reset?\"");
   command->callback([a] { calibrate_documents(*a); });

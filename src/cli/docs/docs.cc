@@ -9,7 +9,7 @@
 namespace winnow::cli {
 
 void add_docs(CLI::App& app) {
-  auto* const docs = app.add_subcommand("docs", "read documents once, keep them, and ask several at once");
+  auto* const docs = app.add_subcommand("docs", "read documents once, store them, and ask about several together");
   docs->require_subcommand(1);
   add_docs_add(*docs);
   add_docs_ask(*docs);

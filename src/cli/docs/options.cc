@@ -35,8 +35,7 @@ std::vector<std::string> DocumentChoice::names_in(const DocumentStore& store) co
     const bool named = std::ranges::count(names, document.name) > 0;
     if ((all || tagged) && !named) out.push_back(document.name);
   }
-  if (out.empty())
-    throw InputError(fmt::format("no document in {} has been asked for: see winnow docs list", store.where()));
+  if (out.empty()) throw InputError(fmt::format("no document in {} was selected: see winnow docs list", store.where()));
   return out;
 }
 

@@ -139,7 +139,7 @@ void add_docs_store(CLI::App& docs) {
   const auto json = [&](CLI::App& command) { command.add_flag("--json", a->json, "as JSON"); };
 
   auto& list_command = add_command(docs, "list", "list the documents", a, list_documents);
-  list_command.add_option("--tag", a->tag, "only those with this tag");
+  list_command.add_option("--tag", a->tag, "only documents with this tag");
   json(list_command);
 
   auto& show_command = add_command(docs, "show", "describe a document", a, show_document);
@@ -149,9 +149,10 @@ void add_docs_store(CLI::App& docs) {
   auto& remove_command = add_command(docs, "rm", "remove documents", a, [](const StoreArguments& o) {
     open_store(o, MissingStore::is_an_error).remove(o.names);
   });
-  remove_command.add_option("NAME", a->names, "all of these, or none when one is not there")->required();
+  remove_command.add_option("NAME", a->names, "documents to remove: all of them, or none if one does not exist")
+      ->required();
 
-  json(add_command(docs, "verify", "compute all checksums", a, verify));
+  json(add_command(docs, "verify", "verify all checksums", a, verify));
 
   auto& export_command = add_command(docs, "export", "write a document to a file", a, [](const StoreArguments& o) {
     open_store(o, MissingStore::is_an_error).export_to(o.names.front(), o.file);
@@ -160,12 +161,13 @@ void add_docs_store(CLI::App& docs) {
   export_command.add_option("-o,--output", a->file, "the file")->required();
 
   auto& import_command = add_command(docs, "import", "add a document that was exported", a, import);
-  import_command.add_option("FILE", a->file, "what docs export has written")->required();
-  import_command.add_option("--name", a->as, "its new name (default: its old one)");
+  import_command.add_option("FILE", a->file, "file of docs export")->required();
+  import_command.add_option("--name", a->as, "name of the document (default: its old one)");
   json(import_command);
 
-  auto& gc_command = add_command(docs, "gc", "remove what was not used for the longest time", a, gc);
-  gc_command.add_option("--max-bytes", a->max_bytes, "what the others may take: 500MiB, 20GiB")->required();
+  auto& gc_command = add_command(docs, "gc", "remove the least recently used documents", a, gc);
+  gc_command.add_option("--max-bytes", a->max_bytes, "size that the remaining documents may have: 500MiB, 20GiB")
+      ->required();
   json(gc_command);
 }
 

@@ -40,36 +40,36 @@ struct RawEval {
 };
 
 void add_eval_options(CLI::App& command, RawEval& r) {
-  command.add_option("TASK", r.tasks, "tasks (see winnow eval tasks), or files of your own samples");
+  command.add_option("TASK", r.tasks, "tasks (see winnow eval tasks), or files with samples of your own");
   add_cache_lists(command, r.caches);
-  as_split_list(command.add_option("--protocol", r.protocols,
-                                   "question-aware: compress after the question is seen; question-agnostic: before; "
-                                   "or both"),
-                kWords)
+  as_split_list(
+      command.add_option("--protocol", r.protocols,
+                         "compress after the question is seen (question-aware), before (question-agnostic), or both"),
+      kWords)
       ->check(CLI::IsMember({"question-aware", "question-agnostic"}));
-  command.add_flag("--raw", r.common.raw, "no chat template, for models that have none");
-  command.add_flag("--chat", r.chat, "the chat template around RULER's prompts, too, which have none by default")
+  command.add_flag("--raw", r.common.raw, "use no chat template, for models that have none");
+  command.add_flag("--chat", r.chat, "use the chat template for RULER's prompts, too, which have none by default")
       ->excludes("--raw");
   command.add_option("--limit", r.task.limit, "samples of each task (default: all)")->check(counts_from(1));
   command.add_option("--data", r.task.data, "folder with the tasks' files")->envname("WINNOW_DATA");
-  as_split_list(command.add_option("--length", r.task.lengths,
-                                   "lengths of made-up prompts: tokens, or lines or keys where a task says so "
-                                   "(default: as docs/tasks.md has it)"),
-                kNumbers)
+  as_split_list(
+      command.add_option(
+          "--length", r.task.lengths,
+          "lengths of generated prompts in tokens, or in lines or keys if a task says so (default: see docs/tasks.md)"),
+      kNumbers)
       ->check(counts_from(1));
   command
       .add_option(
           "--shots", r.task.shots,
-          "examples before each question of short/*: the file's first, which are not asked then (default: none)")
+          "examples before each question of short/*: the first of the file, which are not asked then (default: none)")
       ->check(counts_from(0));
   command
-      .add_option(
-          "--answer", r.task.answer,
-          "tokens of answers, whatever they say: of the full cache's that fidelity and documents-fidelity force, "
-          "or of those that throughput generates (default: 64; fidelity-long 1,024; throughput 128)")
+      .add_option("--answer", r.task.answer,
+                  "exact length of answers in tokens: of the full cache's that fidelity and documents-fidelity force, "
+                  "or of those that throughput generates (default: 64; fidelity-long 1,024; throughput 128)")
       ->check(counts_from(2));
   as_split_list(
-      command.add_option("--requests", r.task.requests, "requests that come at once (throughput; default: 16)"),
+      command.add_option("--requests", r.task.requests, "requests at the same time (throughput; default: 16)"),
       kNumbers)
       ->check(counts_from(1));
   add_request_memory(command, r.task);
@@ -77,10 +77,10 @@ void add_eval_options(CLI::App& command, RawEval& r) {
   as_split_list(
       command.add_option(
           "--depth", r.task.depths,
-          "percent of the prompt at which answers are hidden (niah, kv-retrieval; default: as docs/tasks.md has it)"),
+          "percent of the prompt at which answers are hidden (niah, kv-retrieval; default: see docs/tasks.md)"),
       kNumbers)
       ->check(whole_number(0, 100));
-  command.add_option("--split", r.split, "half of the needles, which have no text, word or wording in common")
+  command.add_option("--split", r.split, "half of the needles to use; the two share no text, word or wording")
       ->check(CLI::IsMember({"tuning", "test"}));
   as_split_list(
       command.add_option("--kinds", r.task.kinds,
@@ -88,22 +88,23 @@ void add_eval_options(CLI::App& command, RawEval& r) {
                          "or uuid (36) (default: the first five)"),
       kWords);
   command
-      .add_option("--chunk", r.task.chunk,
-                  "needles' answers once at a multiple of N tokens, once halfway between two (default: anywhere)")
+      .add_option(
+          "--chunk", r.task.chunk,
+          "put needles' answers once at a multiple of N tokens and once halfway between two (default: anywhere)")
       ->check(counts_from(2));
   as_split_list(
-      command.add_option("--seed", r.task.seeds, "seeds of made-up samples; each of a list makes samples of its own"),
+      command.add_option("--seed", r.task.seeds, "seeds of generated samples; each of a list gives samples of its own"),
       kNumbers);
-  command.add_flag("--alone", r.alone,
-                   "each method reads each prompt by itself (slower): records have a reading time of its own");
-  command.add_option("--shard", r.shard,
-                     "I/N: measure the Ith of N shares, from 0; winnow eval merge puts them together");
+  command.add_flag(
+      "--alone", r.alone,
+      "let each method read each prompt alone (slower), so that records have a reading time for each method");
+  command.add_option("--shard", r.shard, "I/N: measure share I of N, counted from 0; winnow eval merge combines them");
   command
       .add_flag("--print-samples", r.prints_samples,
-                "measure nothing: print the samples as lines of JSON, as FILE.jsonl may have them")
+                "measure nothing, but print the samples as lines of JSON, in the format of FILE.jsonl")
       ->excludes("--shard")
       ->excludes("--max-prompt");
-  command.add_option("-o,--output", r.output, "folder of the records; what is there is not measured again");
+  command.add_option("-o,--output", r.output, "folder of the records; existing records are not measured again");
 }
 
 std::vector<eval::Task> tasks_of(RawEval& r, const Model& model) {
@@ -120,7 +121,7 @@ eval::Evaluation evaluation_of(const RawEval& r) {
     evaluation.protocols.push_back(name == "question-aware" ? Protocol::aware : Protocol::agnostic);
   evaluation.methods =
       eval::methods_of(methods_in(r.caches), r.caches.budgets, r.caches.kv_types, evaluation.protocols);
-  if (r.output.empty()) throw UsageError("no folder for the records: give one with -o");
+  if (r.output.empty()) throw UsageError("there is no folder for the records: give one with -o");
   return evaluation;
 }
 
@@ -165,7 +166,7 @@ Failures measure_tasks(RawEval& r) {
 
 void run_eval(RawEval& r) {
   check_common(r.common, r.options);
-  if (r.tasks.empty()) throw UsageError("no task: winnow eval tasks lists them");
+  if (r.tasks.empty()) throw UsageError("there is no task: give one of those that winnow eval tasks lists");
   const Failures failures = r.prints_samples ? print_samples(r) : measure_tasks(r);
   failures.check();
 }
@@ -180,11 +181,11 @@ void print_tasks() {
 }  // namespace
 
 void add_eval(CLI::App& app) {
-  auto* const command = app.add_subcommand("eval", "measure methods on tasks, resumably");
+  auto* const command = app.add_subcommand("eval", "measure methods on tasks; an interrupted run can be continued");
   const auto raw = std::make_shared<RawEval>();
   add_measuring_options(*command, raw->common, raw->options);
   add_eval_options(*command, *raw);
-  auto* const tasks = command->add_subcommand("tasks", "list the tasks with source, metric and what the question is");
+  auto* const tasks = command->add_subcommand("tasks", "list the tasks with source, metric and question");
   tasks->callback([] { print_tasks(); });
   add_eval_reports(*command);
   command->footer(

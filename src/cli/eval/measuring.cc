@@ -22,15 +22,15 @@ namespace {
 
 void say_repairs(const std::string& folder, const eval::Repairs& repairs) {
   if (repairs.cut_lines + repairs.partial_groups > 0)
-    log().warn("{}: {}, {} without all their records: measured again", folder, counted(repairs.cut_lines, "cut line"),
+    log().warn("{}: {}, {} with records missing: measured again", folder, counted(repairs.cut_lines, "cut line"),
                counted(repairs.partial_groups, "group"));
 }
 
 void say_unmarked(const std::string& folder) {
   for (const auto& path : eval::unmarked_process_folders(folder))
     log().warn(
-        "{} is no part of this run (it has no file winnow-part) and stays as it is; winnow eval merge takes in "
-        "records that are there",
+        "{} is not part of this run (it has no file winnow-part) and is not used; winnow eval merge can add its "
+        "records",
         path);
 }
 
@@ -58,16 +58,16 @@ eval::Shard parse_shard(const std::string& text, const Ranks& ranks) {
   char more = 0;
   if (std::sscanf(text.c_str(), "%d/%d%c", &out.index, &out.count, &more) != 2 || out.index < 0 ||
       out.index >= out.count)
-    throw UsageError(fmt::format("--shard {}: give I/N with 0 <= I < N", text));
+    throw UsageError(fmt::format("--shard {} is not possible: give I/N with 0 <= I < N", text));
   if (ranks.count() > 1 && out.count > 1)
-    throw UsageError("--shard does not go with mpirun, which shares the samples itself");
+    throw UsageError("--shard cannot be combined with mpirun, which divides the samples itself");
   return out;
 }
 
 void add_request_memory(CLI::App& command, eval::TaskOptions& to) {
   command.add_option_function<std::string>(
       "--memory", [&to](const std::string& text) { to.memory = size_of("--memory", text); },
-      "bytes that all requests may have together (throughput; default: any number): 1GiB");
+      "memory that all requests may use together, such as 1GiB (throughput; default: no limit)");
 }
 
 void without_template(std::span<eval::Task> tasks) {
@@ -78,7 +78,7 @@ void without_template(std::span<eval::Task> tasks) {
 
 void Failures::check() const {
   if (samples + lines.count() > 0)
-    throw InputError(fmt::format("{} could not be measured and {} no sample{}", counted(samples, "sample"),
+    throw InputError(fmt::format("{} could not be measured and {} not valid{}", counted(samples, "sample"),
                                  counted(lines.count(), "line was", "lines were"), lines.named()));
 }
 
@@ -132,9 +132,9 @@ eval::Outcome Measuring::run_alone(Session& session, const eval::Evaluation& eva
 void Measuring::say_how_to_go_on() const {
   const auto count = eval::records_in(folder_).size();
   if (count == 0) {
-    log().info("nothing was measured yet; the same command goes on");
+    log().info("nothing was measured yet; run the same command again to continue");
   } else {
-    log().info("{0} has {1}: {2} {0} shows them, and the same command goes on", folder_, counted(count, "record"),
+    log().info("{0} has {1}: {2} {0} shows them, and the same command continues", folder_, counted(count, "record"),
                report_);
   }
 }
@@ -175,7 +175,7 @@ int Measuring::end() {
 void Measuring::show_result(const std::string& tables) const {
   show(tables);
   if (shard_.count > 1)
-    return log().info("these are share {} of {}: the others are measured alike", shard_.index, shard_.count);
+    return log().info("this was share {} of {}: measure the others in the same way", shard_.index, shard_.count);
   const auto folder = std::filesystem::path(folder_).lexically_normal();
   const auto name = (folder.has_filename() ? folder : folder.parent_path()).string();
   log().info("`{} {} -o {}` draws it", report_, shell_word(folder_), shell_word(name + ".html"));

@@ -28,11 +28,11 @@ std::string option_name(const ModelOptions& rope) {
 void add_prompt_lengths(CLI::App& command, PromptLengths& lengths) {
   command
       .add_option("--max-prompt", lengths.max_prompt,
-                  "tokens: longer prompts lose their middle, as in LongBench (default: they are an error where they do "
-                  "not fit into the model's context)")
+                  "tokens to which longer prompts are cut, without their middle, as in LongBench (default: prompts "
+                  "longer than the model's context are an error)")
       ->check(counts_from(1));
   command.add_flag("--beyond-context", lengths.beyond_context,
-                   "read prompts that are longer than the model's context, too");
+                   "also read prompts that are longer than the model's context");
 }
 
 eval::PromptLimits prompt_limits(const PromptLengths& lengths, const CommonOptions& options, const ModelInfo& model) {

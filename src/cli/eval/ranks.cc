@@ -119,8 +119,8 @@ Ranks::Ranks() {
     const char* const size = std::getenv(name);
     if (size != nullptr && std::string(size) != "1")
       throw UsageError(
-          "this winnow was built without MPI: give each process --shard I/N and a folder of its own, and winnow eval "
-          "merge");
+          "this winnow was built without MPI: give each process --shard I/N and a folder of its own, then use winnow "
+          "eval merge");
   }
 }
 

@@ -95,7 +95,7 @@ void merge(const RawReport& r) {
   eval::RecordFile out(r.output, filled->front().front().front().model_hash);
   if (!out.records().empty())
     throw UsageError(
-        fmt::format("{} has {}: merge into a new folder", r.output, counted(out.records().size(), "record")));
+        fmt::format("{} already has {}: merge into a new folder", r.output, counted(out.records().size(), "record")));
   std::set<std::string> known;
   for (std::size_t i = 0; i < most; ++i) {
     for (const auto& samples : shards) {
@@ -156,21 +156,22 @@ void compare(const RawReport& r) {
 
 void add_eval_reports(CLI::App& eval) {
   const auto raw = std::make_shared<RawReport>();
-  auto* const reporting = eval.add_subcommand("report", "tables and plots of the records of one or more folders");
+  auto* const reporting =
+      eval.add_subcommand("report", "make tables and plots from the records of one or more folders");
   reporting->add_option("DIR", raw->folders, "folders with records")->required();
   reporting->add_option("-o,--output", raw->output,
                         "report.html, report.md or report.csv (default: as .md, on stdout)");
   reporting->footer("Example:\n  winnow eval report results -o results.html");
   reporting->callback([raw] { report_records(*raw); });
 
-  auto* const merging = eval.add_subcommand("merge", "put the records of shards into one folder");
+  auto* const merging = eval.add_subcommand("merge", "merge the records of shards into one folder");
   merging->add_option("DIR", raw->folders, "folders with records")->required();
   merging->add_option("-o,--output", raw->output, "a new folder")->required();
   merging->footer("Example:\n  winnow eval merge shard0 shard1 -o results");
   merging->callback([raw] { merge(*raw); });
 
   auto* const comparing =
-      eval.add_subcommand("compare", "two folders, sample by sample, with the significance of the difference");
+      eval.add_subcommand("compare", "compare two folders sample by sample, with the significance of the difference");
   comparing->add_option("DIR", raw->folders, "two folders with records")->required()->expected(2);
   comparing->footer("Example:\n  winnow eval compare results others");
   comparing->callback([raw] { compare(*raw); });

@@ -53,21 +53,21 @@ struct RawTune {
 void add_tune_options(CLI::App& command, RawTune& r) {
   command
       .add_option("-f,--file", r.options.file,
-                  "your prompts: a JSON object a line with text and question (or input, or prompt)")
+                  "your prompts: on each line a JSON object with text and question (or input, or prompt)")
       ->required();
-  command.add_option("--min-fidelity", r.least, "share of the full cache's greedy tokens that must stay the best ones")
+  command.add_option("--min-fidelity", r.least, "share of the full cache's greedy tokens that a method must predict")
       ->check(number(0, 1));
   add_cache_lists(command, r.caches);
   command
       .add_option("--protocol", r.protocol,
                   "compress after the question is seen (question-aware) or before (question-agnostic)")
       ->check(CLI::IsMember({"question-aware", "question-agnostic"}));
-  command.add_option("--limit", r.task.limit, "prompts that are tried (default: all)")->check(counts_from(1));
+  command.add_option("--limit", r.task.limit, "number of prompts to try (default: all)")->check(counts_from(1));
   add_prompt_lengths(command, r.lengths);
-  command.add_flag("--raw", r.common.raw, "no chat template, for models that have none");
-  command.add_flag("--json", r.json, "the curve and the choice as JSON");
+  command.add_flag("--raw", r.common.raw, "use no chat template, for models that have none");
+  command.add_flag("--json", r.json, "print the curve and the choice as JSON");
   command.add_option("-o,--output", r.output,
-                     "folder of the records; what is there is not measured again (default: none are kept)");
+                     "folder of the records; existing records are not measured again (default: none)");
 }
 
 /// A folder that is removed with this object.
@@ -166,9 +166,10 @@ void print(const RawTune& r, const std::vector<eval::Trial>& trials, const std::
 /// Throws the error that says why no trial was chosen.
 [[noreturn]] void fail_fidelity(const RawTune& r, const std::vector<eval::Trial>& trials) {
   const auto near = eval::most_faithful(trials);
-  if (!near) throw InputError("nothing could be tried: no budget is smaller than any prompt");
-  throw InputError(fmt::format("nothing keeps {:.1f} % of the full cache's tokens: the closest is {} with {:.1f} %",
-                               100 * r.least, options_of(near->cache), 100 * near->agreement.value));
+  if (!near) throw InputError("nothing could be tried: every budget is at least as large as every prompt");
+  throw InputError(
+      fmt::format("no method and budget keeps {:.1f} % of the full cache's tokens: the closest is {} with {:.1f} %",
+                  100 * r.least, options_of(near->cache), 100 * near->agreement.value));
 }
 
 void run_tune(RawTune& r) {
@@ -191,7 +192,7 @@ void run_tune(RawTune& r) {
                outcome.failed == 1 ? "does" : "do");
   if (r.bad_lines.count() > 0)
     log().warn("{} of {} {}, and not counted{}", counted(r.bad_lines.count(), "line"), r.options.file,
-               r.bad_lines.count() == 1 ? "is no prompt" : "are no prompts", r.bad_lines.named());
+               r.bad_lines.count() == 1 ? "is not a prompt" : "are not prompts", r.bad_lines.named());
   print(r, trials, chosen);
   if (!chosen) fail_fidelity(r, trials);
 }

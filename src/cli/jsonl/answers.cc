@@ -45,7 +45,8 @@ LineKind line_kind(const std::string& line) {
 
 /// Throws UsageError for a path that cannot be the file of answers.
 const std::string& checked_file(const std::string& path) {
-  if (path == "-") throw UsageError("-o -: answers go to a file, which says what need not be answered again");
+  if (path == "-")
+    throw UsageError("-o - is not possible: answers go to a file, so that an interrupted run can be continued");
   return path;
 }
 
@@ -53,7 +54,7 @@ const std::string& checked_file(const std::string& path) {
 
 JsonlAnswers::JsonlAnswers(const std::string& path, const TextInput& prompts) : path_(path), file_(checked_file(path)) {
   if (prompts.is_same_file(file_.descriptor()))
-    throw UsageError(fmt::format("-o {} is the file of the prompts: give another one", path_));
+    throw UsageError(fmt::format("-o {} is the file with the prompts: give another one", path_));
   file_.lock(path_);
   load();
 }
@@ -75,11 +76,11 @@ void JsonlAnswers::take(const std::string& line, const TextLines& at) {
   }
   const bool tells_whose = !known_.empty() || line.size() >= kBegin.size() + kHashDigits;
   if (kind == LineKind::foreign || at.is_ended() || !tells_whose) {
-    throw InputError(
-        fmt::format("{} line {} is no answer of winnow run --jsonl: nothing was written, give another file with -o",
-                    path_, at.number()));
+    throw InputError(fmt::format(
+        "{} line {} is not an answer of winnow run --jsonl, so nothing was written: give another file with -o", path_,
+        at.number()));
   }
-  log().info("{}: the last line was cut when an earlier run ended: it is answered again", path_);
+  log().info("{}: the last line was cut off when an earlier run ended, so it is answered again", path_);
   file_.cut_to(at.offset());
 }
 

@@ -127,8 +127,8 @@ class Jsonl {
       log().info("{} answered, {} known before: {}", answered_, known_, options_.output);
     if (unread_) std::rethrow_exception(unread_);
     if (bad_lines_.count() > 0)
-      throw InputError(fmt::format("{} of {} lines of {} could not be run{}", bad_lines_.count(),
-                                   files_.prompts.lines(), options_.jsonl, bad_lines_.named()));
+      throw InputError(fmt::format("{} of {} lines of {} failed{}", bad_lines_.count(), files_.prompts.lines(),
+                                   options_.jsonl, bad_lines_.named()));
   }
 
  private:

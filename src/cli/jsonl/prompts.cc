@@ -26,12 +26,12 @@ std::string take_text(PromptJson& line, const char* key) {
 }
 
 JsonlPrompt prompt_of(PromptJson line, int number, const PromptText& defaults) {
-  if (!line.is_object()) throw JsonError("no JSON object");
+  if (!line.is_object()) throw JsonError("not a JSON object");
   JsonlPrompt out{std::to_string(number), defaults};
   if (line.contains("id")) out.id = line["id"].is_string() ? line["id"].get<std::string>() : line["id"].dump();
   out.prompt.text = take_text(line, "text");
   out.prompt.question = take_text(line, line.contains("question") ? "question" : "prompt");
-  if (out.prompt.text.empty() && out.prompt.question.empty()) throw JsonError("neither text nor question");
+  if (out.prompt.text.empty() && out.prompt.question.empty()) throw JsonError("it has neither text nor question");
   return out;
 }
 

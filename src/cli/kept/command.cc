@@ -33,17 +33,17 @@ void check_same(const Kept& kept, const TextIdentity& text, const KeptOptions& o
   constexpr const char* kOther =
       "it was another text, model, template (--raw) or system message (--system), or read with --special";
   if (!kept.text && text.tokens > as_size(kept.n_prompt)) {
-    throw InputError(fmt::format("{} ends at token {}, the prompt of {} at {}: {}", options.text, text.tokens,
+    throw InputError(fmt::format("{} ends at token {}, but the prompt of {} at {}: {}", options.text, text.tokens,
                                  options.file, kept.n_prompt, kOther));
   }
   if (!kept.text) {
-    log().warn("{} does not tell its text: {} is taken for it, the first {} of its {}", options.file, options.text,
-               counted(text.tokens, "token"), kept.n_prompt);
+    log().warn("{} does not identify its text: assuming that it is {}, the first {} of its {}", options.file,
+               options.text, counted(text.tokens, "token"), kept.n_prompt);
   } else if (kept.text->tokens == 0) {
-    throw InputError(fmt::format("{} was kept of a question without a text, {} has {}", options.file, options.text,
+    throw InputError(fmt::format("{} is of a question without a text, but {} has {}", options.file, options.text,
                                  counted(text.tokens, "token")));
   } else if (*kept.text != text) {
-    throw InputError(fmt::format("{} was kept of {} with the hash {}, {} gives {} with the hash {}: {}", options.file,
+    throw InputError(fmt::format("{} is of {} with the hash {}, but {} gives {} with the hash {}: {}", options.file,
                                  counted(kept.text->tokens, "token"), kept.text->hash, options.text, text.tokens,
                                  text.hash, kOther));
   }
@@ -51,8 +51,7 @@ void check_same(const Kept& kept, const TextIdentity& text, const KeptOptions& o
 
 std::string passages(const Kept& kept, const KeptOptions& options) {
   if (!options.model.is_named())
-    throw UsageError(
-        "--text needs the model that has read it: give -m MODEL.gguf or -hf USER/REPO, or set WINNOW_MODEL");
+    throw UsageError("--text needs the model that read it: give -m MODEL.gguf or -hf USER/REPO, or set WINNOW_MODEL");
   check(options.model);
   const PromptText prompt{
       read_text(options.text), "", options.system, options.raw ? PromptFormat::raw : PromptFormat::chat, {}};

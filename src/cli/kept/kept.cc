@@ -24,10 +24,11 @@ class Reader : public nlohmann::json_sax<nlohmann::json> {
   explicit Reader(const std::string& path) : path_(path) {}
 
   Kept take() {
-    if (kept_.n_prompt == 0) throw error("it does not say the prompt's length (n_prompt)");
+    if (kept_.n_prompt == 0) throw error("it does not have the prompt's length (n_prompt)");
     if (kept_.layers.empty() || kept_.layers.front().empty()) throw error("it has no layers");
     if (!kept_.windows.empty() && kept_.windows.size() != kept_.layers.size()) {
-      throw error(fmt::format("it has windows of {} layers, and {} layers", kept_.windows.size(), kept_.layers.size()));
+      throw error(
+          fmt::format("it has windows for {} layers, but {} layers", kept_.windows.size(), kept_.layers.size()));
     }
     if (names_.contains("text_tokens") != names_.contains("text_hash"))
       throw error("it has only one of text_tokens and text_hash");
@@ -43,7 +44,7 @@ class Reader : public nlohmann::json_sax<nlohmann::json> {
 
   bool number_integer(std::int64_t value) override {
     if (value >= 0) return number_unsigned(static_cast<std::uint64_t>(value));
-    throw error(fmt::format("{} stands where a position or a length should", value));
+    throw error(fmt::format("{} is where a position or a length should be", value));
   }
 
   bool number_unsigned(std::uint64_t value) override {
@@ -56,7 +57,7 @@ class Reader : public nlohmann::json_sax<nlohmann::json> {
                                : text   ? "length of a text"
                                : window ? "window"
                                         : "position";
-      throw error(fmt::format("{} is no {}", value, what));
+      throw error(fmt::format("{} is not a {}", value, what));
     }
     if (length) {
       kept_.n_prompt = static_cast<int>(value);
@@ -106,23 +107,23 @@ class Reader : public nlohmann::json_sax<nlohmann::json> {
 
   bool parse_error(std::size_t byte, const std::string& /*token*/,
                    const nlohmann::detail::exception& /*what*/) override {
-    throw error(fmt::format("it is no JSON, or was cut, at byte {}", byte));
+    throw error(fmt::format("it is not valid JSON, or was cut off, at byte {}", byte));
   }
 
  private:
   InputError error(const std::string& why) const {
-    return InputError(fmt::format("{} is not what --dump-kept writes: {}", brief(path_), why));
+    return InputError(fmt::format("{} is not a file of run --dump-kept: {}", brief(path_), why));
   }
 
   bool other(const std::string& what) const {
-    throw error(depth_ == 0 ? fmt::format("it holds {}", what) : fmt::format("{} stands in '{}'", what, key_));
+    throw error(depth_ == 0 ? fmt::format("it holds {}", what) : fmt::format("{} is not possible in '{}'", what, key_));
   }
 
   void check(std::size_t layer) const {
     const auto& heads = kept_.layers[layer];
     if (heads.size() != kept_.layers.front().size()) {
       throw error(
-          fmt::format("layer {} has {} heads and layer 0 has {}", layer, heads.size(), kept_.layers.front().size()));
+          fmt::format("layer {} has {} heads, but layer 0 has {}", layer, heads.size(), kept_.layers.front().size()));
     }
     for (std::size_t head = 0; head < heads.size(); ++head) {
       std::int32_t least = 0;

@@ -86,7 +86,8 @@ std::string picture(const Kept& kept, const Canvas& canvas) {
   for (int quarter = 1; quarter <= 4; ++quarter)
     out += fmt::format(" {} to {} %", shade(quarter / 4.0, canvas.shades), 25 * quarter);
   out += ", blank none\n";
-  if (!kept.windows.empty()) out += "window: the layer keeps the last tokens, which it sees, and is not compressed\n";
+  if (!kept.windows.empty())
+    out += "window: the layer keeps the last tokens, the only ones that it sees, and is not compressed\n";
   return out;
 }
 

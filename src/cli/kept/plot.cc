@@ -23,7 +23,7 @@ std::string terminal_of(const std::string& path) {
   const auto extension = std::filesystem::path(path).extension();
   if (extension == ".svg") return "svg size 1000,700 font ',15' background 'white'";
   if (extension == ".png") return "pngcairo size 1000,700 font ',13'";
-  throw UsageError(fmt::format("-o {}: a picture is an .svg or a .png", path));
+  throw UsageError(fmt::format("-o {}: give a name that ends in .svg or .png", path));
 }
 
 /// A gnuplot script that writes the picture to stdout: settings, then a row of densities for each head.
@@ -33,7 +33,7 @@ std::string script(const Kept& kept, const std::string& terminal) {
   const double share = 100.0 * static_cast<double>(kept.entries()) / (static_cast<double>(rows) * kept.n_prompt);
   std::string out = fmt::format(
       "set terminal {}\n{}set title {} noenhanced\nset xlabel 'position in the prompt'\nset ylabel 'layer'\n"
-      "set cblabel 'share of the tokens that is kept'\nset cbrange [0:1]\n"
+      "set cblabel 'share of kept tokens'\nset cbrange [0:1]\n"
       "set palette defined (0 'white', 0.25 '#9ecae1', 1 '#08306b')\nset tics out nomirror\nset format x '%.0f'\n"
       "set xrange [0:{}]\nset yrange [{}:0]\n"
       "plot '-' matrix using (($1+0.5)*{}):(($2+0.5)/{}.0):3 with image notitle\n",
@@ -54,7 +54,8 @@ std::string script(const Kept& kept, const std::string& terminal) {
 void plot(const Kept& kept, const std::string& path) {
   const std::string terminal = terminal_of(path);
   // A picture does not show who made it, so existing files are not replaced.
-  if (std::filesystem::exists(path)) throw InputError(fmt::format("{} is there already: name a new picture", path));
+  if (std::filesystem::exists(path))
+    throw InputError(fmt::format("{} already exists: give the name of a new file", path));
   write_file(path, eval::gnuplot(script(kept, terminal)));
 }
 

@@ -30,7 +30,7 @@ void list_recipes() {
 }  // namespace
 
 void add_papers(CLI::App& app) {
-  auto* const command = app.add_subcommand("papers", "measure counterparts of papers' tables and figures");
+  auto* const command = app.add_subcommand("papers", "reproduce tables and figures of papers with your model");
   add_papers_show(*command);
   add_papers_run(*command);
   add_papers_report(*command);

@@ -24,7 +24,7 @@ struct RawPapersReport {
 };
 
 constexpr FileKind kPage{"<!doctype html>\n<html lang=\"en\"><head><meta charset", "a page of winnow papers report"};
-constexpr FileKind kTable{"## ", "what winnow papers report writes"};
+constexpr FileKind kTable{"## ", "a table of winnow papers report"};
 
 std::vector<papers::Sheet> sheets_of(const std::vector<std::string>& folders) {
   std::vector<papers::Sheet> out;
@@ -58,9 +58,9 @@ std::vector<papers::Result> results_in(const std::vector<std::string>& folders) 
 
 void add_papers_report(CLI::App& papers) {
   auto* const command = papers.add_subcommand(
-      "report", "the papers' figures and those of the records, and whether the papers' orders hold");
+      "report", "compare the papers' figures with those of the records, and say which of the papers' orders hold");
   const auto raw = std::make_shared<RawPapersReport>();
-  command->add_option("DIR", raw->folders, "folders of winnow papers run, also shards of one run")->required();
+  command->add_option("DIR", raw->folders, "folders of winnow papers run; shards of one run are allowed")->required();
   command->add_option("-o,--output", raw->output, "report.html or report.md (default: as .md, on stdout)");
   command->footer("Example:\n  winnow papers report results -o results.html");
   command->callback([raw] { report_recipe(*raw); });

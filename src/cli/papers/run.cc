@@ -36,13 +36,13 @@ struct RawPapersRun {
   std::string output;
 };
 
-constexpr FileKind kSheetFile{R"({"recipe":)", "what winnow papers run writes"};
+constexpr FileKind kSheetFile{R"({"recipe":)", "a file of winnow papers run"};
 
 void write_sheet(const papers::Sheet& sheet, const std::string& folder) {
   const auto path = papers::sheet_path(folder, sheet);
   if (!path) return;
   if (std::filesystem::path(*path).stem().has_extension())
-    log().info("{}: {} has other samples of it, too; the report shows each run by itself", sheet.recipe.id(), folder);
+    log().info("{}: {} also has other samples of it; the report shows each run separately", sheet.recipe.id(), folder);
   std::filesystem::create_directories(std::filesystem::path(*path).parent_path());
   write_file(*path, papers::to_json(sheet).dump() + "\n", kSheetFile);
 }
@@ -65,11 +65,10 @@ std::vector<papers::Plan> plans_of(const RawPapersRun& r, const std::vector<pape
   for (const auto& recipe : recipes) {
     auto plan = papers::plan(recipe, model, r.task, limits);
     if (plan.evaluations.empty())
-      throw InputError(
-          fmt::format("{}: nothing of it can be measured: {}", recipe.id(), fmt::join(plan.sheet.notes, "; ")));
+      throw InputError(fmt::format("{} cannot be measured at all: {}", recipe.id(), fmt::join(plan.sheet.notes, "; ")));
     for (const auto& note : plan.sheet.notes) log().warn("{}: {}", recipe.id(), note);
     for (const auto& option : plan.unused)
-      log().warn("{}: {} changes nothing, since none of its tasks goes by it", recipe.id(), option);
+      log().warn("{}: {} has no effect, because none of its tasks uses it", recipe.id(), option);
     for (auto& evaluation : plan.evaluations) {
       if (r.common.raw) without_template(evaluation.tasks);
     }
@@ -102,34 +101,35 @@ Failures measure_recipe(RawPapersRun& r) {
 }
 
 void add_papers_options(CLI::App& command, RawPapersRun& r) {
-  command.add_option("NAME", r.recipes, "ems/table-9, … as winnow papers lists them, or recipes' files")->required();
-  command.add_flag("--raw", r.common.raw, "no chat template, for models that have none");
+  command.add_option("NAME", r.recipes, "names such as ems/table-9, as winnow papers lists them, or files of recipes")
+      ->required();
+  command.add_flag("--raw", r.common.raw, "use no chat template, for models that have none");
   command.add_option("--limit", r.task.limit, "samples of each task (default: all)")->check(counts_from(1));
   command.add_option("--data", r.task.data, "folder with the tasks' files")->envname("WINNOW_DATA");
-  as_split_list(
-      command.add_option("--length", r.task.lengths, "lengths of made-up prompts (default: as the recipe has it)"),
-      kNumbers)
+  as_split_list(command.add_option("--length", r.task.lengths, "lengths of generated prompts (default: the recipe's)"),
+                kNumbers)
       ->check(counts_from(1));
   command
-      .add_option("--answer", r.task.answer,
-                  "tokens of answers, where the recipe has a number of them (default: that number)")
+      .add_option("--answer", r.task.answer, "tokens of answers, if the recipe sets a number (default: the recipe's)")
       ->check(counts_from(2));
   add_request_memory(command, r.task);
   add_prompt_lengths(command, r.lengths);
   as_split_list(
-      command.add_option("--seed", r.task.seeds, "seeds of made-up samples; each of a list makes samples of its own"),
+      command.add_option("--seed", r.task.seeds, "seeds of generated samples; each of a list gives samples of its own"),
       kNumbers);
-  command.add_option("--shard", r.shard, "I/N: measure the Ith of N shares, from 0; papers report takes all folders");
+  command.add_option("--shard", r.shard,
+                     "I/N: measure share I of N, counted from 0; papers report combines their folders");
   command
       .add_option("-o,--output", r.output,
-                  "folder of the records, also of several recipes; what is there is not measured again")
+                  "folder of the records, for any number of recipes; existing records are not measured again")
       ->required();
 }
 
 }  // namespace
 
 void add_papers_run(CLI::App& papers) {
-  auto* const command = papers.add_subcommand("run", "measure the counterpart of a table or figure, resumably");
+  auto* const command =
+      papers.add_subcommand("run", "measure the counterpart of a table or figure; an interrupted run can be continued");
   const auto raw = std::make_shared<RawPapersRun>();
   add_measuring_options(*command, raw->common, raw->options);
   add_papers_options(*command, *raw);

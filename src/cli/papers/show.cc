@@ -113,12 +113,13 @@ void show_recipe(const RawShow& r) {
 
 void add_papers_show(CLI::App& papers) {
   auto* const command =
-      papers.add_subcommand("show", "what a table or figure is, what the paper used, and what of that is at hand");
+      papers.add_subcommand("show", "describe a table or figure, what the paper used, and which of that is available");
   const auto raw = std::make_shared<RawShow>();
-  command->add_option("NAME", raw->recipe, "ems/table-9, … as winnow papers lists them, or a recipe's file")
+  command
+      ->add_option("NAME", raw->recipe, "a name such as ems/table-9, as winnow papers lists them, or a recipe's file")
       ->required();
-  add_model_options(*command, raw->model, "GGUF file whose context is compared with the paper's lengths");
-  command->add_option("--data", raw->data, "folder in which the tasks' files are looked for")->envname("WINNOW_DATA");
+  add_model_options(*command, raw->model, "GGUF model whose context is compared with the paper's lengths");
+  command->add_option("--data", raw->data, "folder with the tasks' files")->envname("WINNOW_DATA");
   command->footer("Example:\n  winnow papers show ems/table-3 -m model.gguf --data DATA");
   command->callback([raw] { show_recipe(*raw); });
 }

@@ -41,7 +41,7 @@ std::string piped_text() {
   bool told = false;
   TextInput input("-", [&] {
     if (!told && ms_since(begin) > kPatienceMs) {
-      log().warn("stdin is still open: it is read to its end as the text (-f FILE or </dev/null: it is not read)");
+      log().warn("still waiting for the text on stdin (use -f FILE or </dev/null if there is none)");
       told = true;
     }
     return interrupted();
@@ -49,7 +49,7 @@ std::string piped_text() {
   std::string out = input.read_all();
   if (out.empty()) return out;
   check_text(out, input.name());
-  log().info("the text is what came on stdin, {}", format_bytes(out.size()));
+  log().info("the text is from stdin, {}", format_bytes(out.size()));
   return out;
 }
 
@@ -63,42 +63,42 @@ struct RawRun {
 
 void add_own_options(CLI::App& run, RawRun& r) {
   const auto settled = [&r](CLI::Option* option) { r.common.not_with_load.push_back(option); };
-  run.get_option("--file")->description("text to read, - for stdin (default: what is piped to winnow run)");
-  run.add_option("-p,--prompt", r.options.questions, "question about the text; several are asked of the same text");
+  run.get_option("--file")->description("text to read, - for stdin (default: stdin if it is piped)");
+  run.add_option("-p,--prompt", r.options.questions, "question about the text; several are asked about the same text");
   settled(run.add_option("--protocol", r.protocol,
                          "compress after (question-aware) or before (question-agnostic) the question is seen")
               ->check(CLI::IsMember({"question-aware", "question-agnostic"})));
-  run.add_option("--dump-kept", r.options.dump_kept, "write the positions that were kept to this file");
-  settled(
-      run.add_option("--save-kv", r.options.save_kv,
-                     "write what is kept of the text to this file, for --load-kv; with -p of the question, too, unless "
-                     "--protocol question-agnostic is given"));
+  run.add_option("--dump-kept", r.options.dump_kept, "write the kept positions to this file");
+  settled(run.add_option("--save-kv", r.options.save_kv,
+                         "write the cache of the text to this file, for --load-kv; with -p it includes the question, "
+                         "unless --protocol question-agnostic is given"));
   run.add_option("--logprobs", r.options.generate.logprobs,
                  "with --json: log probabilities of each token and of the K best ones (default: none)")
       ->check(counts_from(0));
-  settled(run.add_flag("--dry-run", r.options.dry_run, "only say how much memory and time the run would take"));
+  settled(run.add_flag("--dry-run", r.options.dry_run, "only report how much memory and time the run would take"));
   settled(run.add_option("--jsonl", r.options.jsonl,
-                         "file of many prompts: one JSON object a line with text and question"));
-  run.add_option(
-      "-o,--output", r.options.output,
-      "with --jsonl: append answers to this file, one JSON object a line; prompts that are answered there are skipped");
-  run.add_option("--parallel", r.options.parallel, "with --jsonl: prompts that are answered at a time")
+                         "file of many prompts: on each line a JSON object with text and question"));
+  run.add_option("-o,--output", r.options.output,
+                 "with --jsonl: append answers to this file, one JSON object per line; prompts that it already answers "
+                 "are skipped");
+  run.add_option("--parallel", r.options.parallel, "with --jsonl: number of prompts that are answered at a time")
       ->check(counts_from(1))
       ->capture_default_str();
-  run.add_option("--grammar", r.grammar, "file with a grammar that answers follow, in llama.cpp's notation (GBNF)");
+  run.add_option("--grammar", r.grammar, "file with a grammar for the answers, in llama.cpp's notation (GBNF)");
   run.add_flag("--json", r.options.json, "one JSON object on stdout");
 }
 
 /// Checks the given name. The files of several questions have numbers after it.
 void check_dumping(const RunOptions& o) {
   if (o.dump_kept.empty()) return;
-  if (!o.jsonl.empty()) throw UsageError("--dump-kept does not go with --jsonl: it writes what one text has kept");
+  if (!o.jsonl.empty())
+    throw UsageError("--dump-kept cannot be combined with --jsonl: it writes the positions of one text");
   check_replaceable(o.dump_kept, kKeptFile);
 }
 
 void check_saving(const RunOptions& o) {
   if (o.save_kv.empty()) return;
-  if (!o.jsonl.empty()) throw UsageError("--save-kv does not go with --jsonl: it saves one text");
+  if (!o.jsonl.empty()) throw UsageError("--save-kv cannot be combined with --jsonl: it saves one text");
   if (o.file.empty() && o.piped.empty())
     throw UsageError(fmt::format("--save-kv {} needs a text to save: give one with -f", o.save_kv));
   check_replaceable(o.save_kv, engine::kSavedFormat.kind());
@@ -122,22 +122,22 @@ RunOptions checked_run(RawRun& r) {
   if (o.file.empty() && o.load_kv.empty() && o.jsonl.empty()) o.piped = piped_text();
   check_saving(o);
   check_dumping(o);
-  if (o.jsonl.empty() != o.output.empty()) throw UsageError("--jsonl and -o belong together");
+  if (o.jsonl.empty() != o.output.empty()) throw UsageError("--jsonl and -o need each other: give both");
   const bool nothing = o.jsonl.empty() && o.load_kv.empty() && o.file.empty() && o.piped.empty() && o.questions.empty();
-  if (nothing) throw UsageError("no prompt: give a text (-f, or on stdin), a question (-p) or both");
+  if (nothing) throw UsageError("there is no prompt: give a text (-f, or on stdin), a question (-p) or both");
   return o;
 }
 
 }  // namespace
 
 void add_run(CLI::App& app) {
-  auto* const run = app.add_subcommand("run", "read a text, keep the entries that matter, answer questions");
+  auto* const run = app.add_subcommand("run", "read a text, keep the entries that matter, and answer questions");
   const auto raw = std::make_shared<RawRun>();
   add_common_options(*run, raw->common, raw->options);
   add_own_options(*run, *raw);
   run->footer(
       "Example:\n  winnow run -m model.gguf -f long.txt -p \"Who is the prince?\" --kv snapkv --budget 512\n"
-      "A text that is read once and asked many times:\n"
+      "To read a text once and ask about it many times:\n"
       "  winnow run -m model.gguf -f long.txt --kv snapkv --budget 512 --save-kv long.kv\n"
       "  winnow run -m model.gguf --load-kv long.kv -p \"Who is the prince?\"");
   run->callback([raw] { run_command(checked_run(*raw)); });

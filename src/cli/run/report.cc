@@ -112,11 +112,11 @@ std::string dump(const Json& json, int indent) {
 
 std::string forecast_lines(const Forecast& told, std::int64_t tokens, std::size_t process) {
   const std::string again =
-      told.rows > tokens ? fmt::format(", {} with further readings and repetitions", told.rows) : "";
+      told.rows > tokens ? fmt::format(", {} with further passes and repetitions", told.rows) : "";
   return fmt::format(
       "reads {}{}\n"
       "at most {} at the peak, about {} with the weights\n"
-      "{:.1f} s or more until the answer, as the first {} took {:.2f} s\n",
+      "{:.1f} s or more until the answer, because the first {} took {:.2f} s\n",
       counted(tokens, "token"), again, format_bytes(told.peak_bytes), format_bytes(process), told.read_ms() / 1000,
       counted(told.measured_tokens, "token"), told.measured_ms / 1000);
 }

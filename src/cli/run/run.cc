@@ -145,7 +145,8 @@ class Run {
   void warn_about_length() const {
     const auto context = as_size(session_.model().info().context);
     if (longest() > context) {
-      log().warn("the prompt has {} tokens, the model's context {}: answers may suffer", longest(), context);
+      log().warn("the prompt has {} tokens, more than the model's context of {}: answers may be worse", longest(),
+                 context);
     }
   }
 

@@ -48,55 +48,56 @@ struct RawServe {
 
 void add_network_options(CLI::App& serve, RawServe& r) {
   auto& server = r.options.server;
-  serve.add_option("--alias", server.alias, "what clients call the model (default: its file's name without .gguf)");
-  serve.add_option("--host", server.host, "address to listen on (default: 127.0.0.1, for this machine alone)");
-  serve.add_option("--port", server.port, "port (default: 8080; 0: any that is free)")->check(whole_number(0, 65535));
+  serve.add_option("--alias", server.alias, "name of the model for clients (default: its file's name without .gguf)");
+  serve.add_option("--host", server.host, "address to listen on (default: 127.0.0.1, for this machine only)");
+  serve.add_option("--port", server.port, "port (default: 8080; 0: any free one)")->check(whole_number(0, 65535));
   serve.add_option("--api-key", r.keys, "key that clients must send; may be given several times")
       ->envname("WINNOW_API_KEY");
-  serve.add_option("--api-key-file", r.key_file, "file with a key on each line, or NAME:KEY; the log has the name");
-  serve.add_option("--tls-cert", r.tls_cert, "speak TLS with the certificate in this file (PEM, with its chain)");
+  serve.add_option("--api-key-file", r.key_file, "file with a key or NAME:KEY on each line; the log shows the name");
+  serve.add_option("--tls-cert", r.tls_cert, "use TLS with the certificate in this file (PEM, with its chain)");
   serve.add_option("--tls-key", r.tls_key, "key of that certificate (PEM, without a password)");
-  serve.add_option("--cors-origin", server.origins,
-                   "web pages that may use the server besides this machine's: https://chat.example, or * for all");
+  serve.add_option(
+      "--cors-origin", server.origins,
+      "web pages that may use the server besides those of this machine: https://chat.example, or * for all");
   serve.add_option("--allowed-host", server.names,
-                   "name by which clients may call the server besides localhost, --host and addresses: "
-                   "chat.example, or * for all (default: no other)");
+                   "host name that clients may use besides localhost, --host and addresses: chat.example, or * for all "
+                   "(default: no other)");
   serve.add_option("--max-body", r.max_body, "largest body of a request");
-  serve.add_option("--max-connections", server.http.connections, "connections at a time")->check(counts_from(1));
+  serve.add_option("--max-connections", server.http.connections, "connections at the same time")->check(counts_from(1));
 }
 
 void add_log_options(CLI::App& serve, RawServe& r) {
-  serve.add_option("--log-format", r.log_format, "a line for each request on stderr")
+  serve.add_option("--log-format", r.log_format, "format of the line for each request on stderr")
       ->check(CLI::IsMember({"text", "json"}));
 }
 
 void add_store_options(CLI::App& serve, RawServe& r) {
-  serve.add_option("--documents", r.options.server.documents, fmt::format("where documents are kept: {}", kStoreForm));
-  serve.add_option("--sessions", r.options.server.conversations,
-                   fmt::format("where sessions are kept: {}", kStoreForm));
+  serve.add_option("--documents", r.options.server.documents, fmt::format("store of documents: {}", kStoreForm));
+  serve.add_option("--sessions", r.options.server.conversations, fmt::format("store of sessions: {}", kStoreForm));
   serve.add_option("--texts", r.options.server.engine.scheduler.texts,
-                   fmt::format("where texts that were read are kept besides memory: {}", kStoreForm));
+                   fmt::format("store of texts that have been read, besides memory: {}", kStoreForm));
   serve.add_option("--texts-size", r.texts_size, "most bytes of the folder of --texts: 100GiB (default: 20GiB)");
 }
 
 void add_load_options(CLI::App& serve, RawServe& r) {
   auto& engine = r.options.server.engine;
-  serve.add_option(
-      "--memory", r.memory,
-      "memory that all requests may take together, without the weights: 4GiB (default: 80 % of what is free)");
+  serve.add_option("--memory", r.memory,
+                   "memory that all requests may use together, without the weights, such as 4GiB (default: 80 % of the "
+                   "free memory)");
   serve.add_option("--prefix-memory", r.prefix_memory,
                    "the part of --memory that keeps texts for later requests: 512MiB (default: a tenth; 0: none)");
-  serve.add_option("--parallel", engine.scheduler.parallel, "requests at a time, others wait")->check(counts_from(1));
+  serve.add_option("--parallel", engine.scheduler.parallel, "requests that run at the same time; others wait")
+      ->check(counts_from(1));
   serve.add_option("--max-queue-requests", engine.waiting, "requests that may wait")->check(counts_from(0));
   serve
       .add_option("--max-queue-tokens", engine.waiting_tokens,
-                  "tokens that the prompts of waiting requests may have together (default: any number)")
+                  "tokens that the prompts of waiting requests may have together (default: no limit)")
       ->check(counts_from(1));
-  serve.add_option("--max-itl", r.max_itl, "milliseconds that answers wait between two tokens while prompts are read")
+  serve.add_option("--max-itl", r.max_itl, "most milliseconds between two tokens of an answer while prompts are read")
       ->check(counts_from(0));
   serve
       .add_option("--drain-timeout", r.drain_timeout,
-                  "seconds for which running requests go on after SIGTERM or Ctrl-C")
+                  "seconds for which running requests may continue after SIGTERM or Ctrl-C")
       ->check(counts_from(0));
 }
 
@@ -130,14 +131,14 @@ std::vector<server::ApiKey> keys_in(const std::string& path) {
     if (!out.empty() && out.back().key.empty())
       throw InputError(fmt::format("{} has no key for {}: write NAME:KEY", path, out.back().name));
   }
-  if (out.empty()) throw InputError(fmt::format("{} has no key: write one on each line", path));
+  if (out.empty()) throw InputError(fmt::format("{} has no keys: write one on each line", path));
   return out;
 }
 
 void check_keys(RawServe& r) {
   auto& keys = r.options.server.keys;
   for (const auto& key : r.keys) {
-    if (key.empty()) throw UsageError("--api-key is empty: everybody could use the server");
+    if (key.empty()) throw UsageError("--api-key is empty, so everybody could use the server: give a key");
     keys.push_back({"", key});
   }
   const auto more = r.key_file.empty() ? std::vector<server::ApiKey>() : keys_in(r.key_file);
@@ -148,7 +149,7 @@ void check_keys(RawServe& r) {
 }
 
 std::optional<server::TlsFiles> tls_of(const RawServe& r) {
-  if (r.tls_cert.empty() != r.tls_key.empty()) throw UsageError("--tls-cert and --tls-key go together: give both");
+  if (r.tls_cert.empty() != r.tls_key.empty()) throw UsageError("--tls-cert and --tls-key need each other: give both");
   if (r.tls_cert.empty()) return std::nullopt;
   return server::TlsFiles{r.tls_cert, r.tls_key};
 }
@@ -194,7 +195,7 @@ ServeOptions checked_serve(RawServe& r) {
 }  // namespace
 
 void add_serve(CLI::App& app) {
-  auto* const serve = app.add_subcommand("serve", "answer requests over HTTP, by OpenAI's and Anthropic's APIs");
+  auto* const serve = app.add_subcommand("serve", "serve a model over HTTP, with OpenAI's and Anthropic's APIs");
   const auto raw = std::make_shared<RawServe>();
   raw->options.generate.max_tokens = kAnswerTokens;
   raw->options.generate.sampling = usual_sampling();
@@ -207,7 +208,7 @@ void add_serve(CLI::App& app) {
   add_store_options(*serve, *raw);
   serve->footer(
       "The base URL of clients is http://127.0.0.1:8080/v1 for OpenAI's API, http://127.0.0.1:8080 for Anthropic's.\n"
-      "The options apply if a request does not say otherwise. It may choose its own method and budget:\n"
+      "A request may override these options. It may choose its own method and budget:\n"
       "  {\"messages\": [...], \"winnow\": {\"kv\": \"snapkv\", \"budget\": \"10%\"}}\n"
       "Example:\n  winnow serve -m model.gguf --kv ada-snapkv --budget 512 --memory 4GiB");
   serve->callback([raw] { serve_command(checked_serve(*raw)); });

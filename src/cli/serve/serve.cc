@@ -38,7 +38,7 @@ void choose_memory(ServeOptions& options) {
   options.server.engine.request_memory = std::max(scheduler.memory / 10, kLeastForRequests);
   scheduler.prefix_memory = options.prefix_memory.value_or(scheduler.memory / 10);
   if (scheduler.prefix_memory >= scheduler.memory)
-    throw UsageError(fmt::format("--prefix-memory {} leaves nothing of --memory {} for requests",
+    throw UsageError(fmt::format("--prefix-memory {} leaves nothing of --memory {} for requests: give a smaller one",
                                  format_bytes(scheduler.prefix_memory), format_bytes(scheduler.memory)));
   scheduler.memory -= scheduler.prefix_memory;
 }
@@ -46,8 +46,8 @@ void choose_memory(ServeOptions& options) {
 void warn_of_context(const ServeOptions& options, int context) {
   const int asked = options.server.defaults.context;
   if (asked > context)
-    log().warn("--context is {} tokens, the model's context {}: longer conversations may get worse answers", asked,
-               context);
+    log().warn("--context {} is more than the model's context of {} tokens: answers in long conversations may be worse",
+               asked, context);
 }
 
 }  // namespace
@@ -70,7 +70,7 @@ void serve_command(ServeOptions options) {
     if (options.server.log == server::RequestLogging::text) tell(where + "\n");
   };
   const auto give_up = [] {
-    log().warn("something did not stop in time, and is given up");
+    log().warn("a task did not stop in time and was abandoned");
     std::_Exit(kInterrupted);  // the stores are as after a kill
   };
   const auto ending = server::serve(model, options.session, options.server, say_where, give_up);

@@ -108,7 +108,7 @@ Measure representing() {
               [&](const LayerAttention& layer) { ranking.add(documents::attention_to_blocks(seen(layer))); });
       record = ranking.record();
     } else {
-      record.skipped = fmt::format("the prompt has {} tokens: one of its blocks can stand out from {} tokens on",
+      record.skipped = fmt::format("the prompt has {} tokens, but blocks can only be compared from {} tokens on",
                                    tokenized.tokens(), documents::least_tokens());
     }
     return std::vector(caches.size(), record);

@@ -38,11 +38,12 @@ class Showing : public engine::LayerRecord {
 };
 
 void check_layers(const model::Hparams& hparams) {
-  if (hparams.n_global == 0) throw InputError("the attention of a model whose layers all have windows is not observed");
+  if (hparams.n_global == 0)
+    throw InputError("all layers of the model have sliding windows: attention tasks need a layer without one");
   if (const int readers = hparams.n_layer - hparams.n_kv_layer; readers > 0)
     throw InputError(
-        fmt::format("attention is observed in models whose layers have keys of their own: {} of the {} "
-                    "layers read those of others",
+        fmt::format("attention tasks need a model whose layers all have keys of their own, but {} of the {} layers "
+                    "read those of other layers",
                     readers, hparams.n_layer));
 }
 

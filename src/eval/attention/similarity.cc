@@ -118,7 +118,8 @@ Measure repeating() {
   return [](Session& session, const TokenizedSample& tokenized, std::vector<Cache>& caches,
             const std::vector<std::vector<float>>&) {
     if (!engine::hparams_of(session.model()).keys_turn())
-      throw InputError("keys of this model's architecture cannot be un-rotated: they are normed after RoPE");
+      throw InputError(
+          "attention/redundancy needs keys that can be un-rotated, but this architecture norms them after RoPE");
     Repetition repetition;
     observe(session, tokens_of(tokenized), [&](const LayerAttention& layer) { repetition.add(layer); });
     return std::vector(caches.size(), repetition.record());

@@ -17,7 +17,8 @@ std::string placeholder(std::size_t number) { return fmt::format("\x01{}\x01", n
 }  // namespace
 
 const char* const kNoGnuplot =
-    "<p>Plots need gnuplot, which was not there when this page was written: it is in the package gnuplot-nox.</p>\n";
+    "<p>There are no plots, because gnuplot was not installed when this page was written. On Debian, install "
+    "gnuplot-nox.</p>\n";
 
 DrawnPage::DrawnPage(const std::string& title)
     : html_(fmt::format("<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" "

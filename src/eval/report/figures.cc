@@ -272,7 +272,7 @@ std::vector<Chart> kept_places_of(const std::vector<Record>& records, const std:
   }
   std::vector<Chart> out;
   for (const auto& [column, courses] : by_column) {
-    Chart chart = chart_of(column + ", kept entries", "place in the prompt, %", "share of what is kept, %");
+    Chart chart = chart_of(column + ", kept entries", "position in the prompt, %", "share of kept entries, %");
     chart.x_scale = Scale::linear;
     chart.curves = curves_of(courses, [](double share) { return 100 * share; });
     if (!chart.curves.empty()) out.push_back(std::move(chart));

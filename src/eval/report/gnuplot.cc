@@ -63,7 +63,7 @@ pid_t start(int in, int out) {
   const int error = posix_spawnp(&process, name, &actions, nullptr, arguments, environ);
   posix_spawn_file_actions_destroy(&actions);
   if (error == ENOENT)
-    throw InputError("drawing a file needs gnuplot, which is not there: it is in the package gnuplot-nox");
+    throw InputError("drawing needs gnuplot, which is not installed: on Debian, install gnuplot-nox");
   if (error != 0) throw InputError(fmt::format("cannot start gnuplot: {}", std::strerror(error)));
   return process;
 }

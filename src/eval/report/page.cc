@@ -44,27 +44,26 @@ void add_grids(const Summary& summary, DrawnPage& page) {
   const auto grids = grids_of(summary);
   if (grids.empty()) return;
   page.add(
-      "<h3>Budgets</h3>\n<p>Means by budget, the method first that is on average farthest ahead of the mean, the best "
-      "with each budget in "
-      "bold.</p>\n<div class=\"grids\">\n");
+      "<h3>Budgets</h3>\n<p>Means by budget. Methods are sorted by their average lead over the mean of all methods; "
+      "the best of each budget is bold.</p>\n<div class=\"grids\">\n");
   for (const auto& grid : grids) page.add("<div>\n" + to_html(grid) + "</div>\n");
   page.add("</div>\n");
 }
 
 void add_tables(const Summary& summary, DrawnPage& page) {
   page.add(to_html(summary.tasks, "Tasks",
-                   "Means, scores in percent with the interval of 95 % of bootstrap means; the best with each budget "
-                   "in bold. MiB held are told of methods with all samples."));
-  page.add(to_html(summary.categories, "Categories",
-                   "Means of the tasks' means; intervals draw each task's samples by themselves."));
-  page.add(to_html(summary.lengths, "Lengths", "By tokens of the prompt."));
+                   "Means. Scores are in percent, with the 95 % interval of bootstrap means; the best of each budget "
+                   "is bold. MiB held are only given for methods with all samples."));
+  page.add(
+      to_html(summary.categories, "Categories", "Means of the tasks' means. Intervals resample each task separately."));
+  page.add(to_html(summary.lengths, "Lengths", "Means by the prompt's length in tokens."));
 }
 
 void add_heat_maps(const std::vector<HeatMaps>& all, DrawnPage& page) {
   if (all.empty()) return;
   page.add(
-      "<h3>Length and depth</h3>\n<p>Mean score in percent by the prompt's length and by how deep in it the answer "
-      "stands.</p>\n");
+      "<h3>Length and depth</h3>\n<p>Mean score in percent by the prompt's length and the depth of the answer in "
+      "it.</p>\n");
   for (const auto& maps : all) {
     page.add(fmt::format("<h4>{}</h4>\n<div class=\"maps\">\n", escaped(maps.title)));
     for (const auto& map : maps.maps) page.add_figure(map);
@@ -73,22 +72,21 @@ void add_heat_maps(const std::vector<HeatMaps>& all, DrawnPage& page) {
 }
 
 void add_plots(const std::vector<Record>& records, const Summary& summary, DrawnPage& page) {
-  page.add_charts(
-      "Curves",
-      fmt::format("The {} best methods by their mean height; the others are the thin lines. Only methods with all "
-                  "samples are drawn against MiB held.",
-                  Chart::kColoured),
-      curves_of(summary));
-  page.add_charts("Perplexity", "Of each span of tokens after the prompt; the lowest in colour.",
+  page.add_charts("Curves",
+                  fmt::format("The {} methods with the best means are coloured; thin lines are the others. Only "
+                              "methods with all samples are drawn against MiB held.",
+                              Chart::kColoured),
+                  curves_of(summary));
+  page.add_charts("Perplexity",
+                  "Perplexity of each span of tokens after the prompt; the methods with the lowest are coloured.",
                   perplexity_of(records, summary.protocol));
-  page.add_charts(
-      "Long answers",
-      "Distance to the full cache in each span of the answer, which ends at the point; the lowest in colour.",
-      divergence_of(records, summary.protocol));
-  page.add_charts("Kept positions",
-                  "Where in the prompt the entries stand that are kept, in equal parts of the prompt.",
+  page.add_charts("Long answers",
+                  "Distance to the full cache in each span of the answer. A span ends at its point; the methods with "
+                  "the lowest distance are coloured.",
+                  divergence_of(records, summary.protocol));
+  page.add_charts("Kept positions", "Shares of the kept entries in equal parts of the prompt.",
                   kept_places_of(records, summary.protocol));
-  page.add_charts("Speed", "Against the tokens of the prompt.", speed_of(records, summary.protocol));
+  page.add_charts("Speed", "Speed by the prompt's length in tokens.", speed_of(records, summary.protocol));
   add_heat_maps(heat_maps_of(records, summary.protocol), page);
 }
 

@@ -32,7 +32,7 @@ Quantity score_of(const std::set<std::string>& values) {
   };
   constexpr Meaning kMeanings[] = {
       {"kl", "agreement, %", Better::higher},
-      {"perplexity", "next token right, %", Better::higher},
+      {"perplexity", "next token correct, %", Better::higher},
       {"decode_tps", "bytes saved, %", Better::higher},
       {"tps", "bytes saved, %", Better::higher},
       {"best", "attention kept, %", Better::higher},
@@ -40,7 +40,7 @@ Quantity score_of(const std::set<std::string>& values) {
       {"position", "kept in the second half, %", Better::unknown},
       {"sparsity", "redundant, %", Better::unknown},
       {"retained", "score in the second half, %", Better::unknown},
-      {"explained", "layers that single out, %", Better::unknown},
+      {"explained", "layers that single out a block, %", Better::unknown},
   };
   const auto* const found = std::find_if(std::begin(kMeanings), std::end(kMeanings),
                                          [&](const Meaning& m) { return values.contains(m.value); });
@@ -55,7 +55,7 @@ Quantity quantity_of(const std::string& value) {
       {"kl", "KL to full, nats", Better::lower, Scale::logarithmic, 3, 1},
       {"perplexity", "perplexity", Better::lower, Scale::linear, 2, 1},
       {"of_full", "of the full cache's score, %", Better::higher, Scale::linear, 1, 0.01},
-      {"longest_part", "longest piece found, %", Better::higher, Scale::linear, 1, 0.01},
+      {"longest_part", "longest part found, %", Better::higher, Scale::linear, 1, 0.01},
       {"read_ms", "reading, ms", Better::lower, Scale::linear, 0, 1},
       {"ttft_ms", "first token, ms", Better::lower, Scale::linear, 0, 1},
       {"sequence_ratio", "entries kept, %", Better::lower, Scale::linear, 1, 0.01},

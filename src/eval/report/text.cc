@@ -81,7 +81,7 @@ std::string csv_line(const Summary& summary, const MethodKey& method, const Colu
 
 std::string beyond_note(const Summary& summary) {
   if (summary.beyond_context == 0) return "";
-  return fmt::format("{} of prompts that are longer, with their answers, than the model's context.",
+  return fmt::format("{} of prompts that are longer than the model's context, answers included.",
                      counted(summary.beyond_context, "record is", "records are"));
 }
 
@@ -89,7 +89,7 @@ std::vector<std::string> skipped_notes(const Summary& summary) {
   std::vector<std::string> out;
   for (const auto& [why, records, same] : summary.skipped)
     out.push_back(fmt::format("{} skipped{}: {}", counted(records, "record was", "records were"),
-                              same ? "" : ", such as this", why));
+                              same ? "" : ", for example", why));
   return out;
 }
 
@@ -104,12 +104,14 @@ std::string notes_on_methods(const std::vector<Summary>& summaries) {
 std::string to_markdown(const std::vector<Summary>& summaries) {
   std::string out;
   for (const auto& summary : summaries) {
-    out += fmt::format("{}{}: mean of 100 × score (95 % of bootstrap means), the best with each budget in bold\n\n",
-                       out.empty() ? "" : "\n", summary.protocol);
+    out += fmt::format(
+        "{}{}: means of 100 × score (95 % interval of bootstrap means), the best of each budget in bold\n\n",
+        out.empty() ? "" : "\n", summary.protocol);
     out += markdown_of(summary.tasks);
     if (!summary.categories.columns.empty())
-      out += "\nby category, means of the tasks' means\n\n" + markdown_of(summary.categories);
-    if (!summary.lengths.columns.empty()) out += "\nby tokens of the prompt\n\n" + markdown_of(summary.lengths);
+      out += "\nby category: means of the tasks' means\n\n" + markdown_of(summary.categories);
+    if (!summary.lengths.columns.empty())
+      out += "\nby the prompt's length in tokens\n\n" + markdown_of(summary.lengths);
     for (const auto& note : skipped_notes(summary)) out += "\n" + note + "\n";
     if (const auto note = beyond_note(summary); !note.empty()) out += "\n" + note + "\n";
     for (const auto& grid : grids_of(summary)) out += fmt::format("\n{}", markdown_of(grid));

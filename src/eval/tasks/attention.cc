@@ -47,8 +47,7 @@ Task of(const char* name, Measure measure, const Model& model, const TaskOptions
 std::string why_no_loss(const Method& method) {
   if (!method.cache().spec.method().lanes.merge) return {};
   return fmt::format(
-      "attention/loss cannot measure {}: it stores other vectors for what it keeps, and the bound is that of eviction "
-      "alone",
+      "attention/loss cannot measure {}: it changes the vectors of kept entries, but the bound only holds for eviction",
       method.spec());
 }
 
@@ -89,7 +88,7 @@ void add_attention(std::vector<TaskInfo>& to) {
   add_attention_task("attention/scores", "scores by position (AhaKV, figure 2)", "score in the second half", scoring,
                      to);
   add_attention_task("attention/blocks", "blocks' attention, stable layers (SamKV, figures 7, 8)",
-                     "layers that single out", representing, to);
+                     "layers that single one out", representing, to);
 }
 
 }  // namespace winnow::eval

@@ -53,8 +53,8 @@ Task custom_task(const std::string& path, const TaskOptions& options) {
 std::string line_of(const Sample& sample) {
   const bool asks = sample.choices.empty() && !sample.prompt.question.empty();
   if (!asks || std::ranges::all_of(sample.references, &std::string::empty))
-    throw UsageError(
-        fmt::format("{} {} asks no question that a text answers, as a line of JSON would", sample.task, sample.id));
+    throw UsageError(fmt::format("{} {} cannot be printed as a line of JSON: it is not a question about a text",
+                                 sample.task, sample.id));
   nlohmann::ordered_json line = {{"id", sample.task + "/" + sample.id}, {"text", sample.prompt.text}};
   if (!sample.documents.empty()) line["documents"] = sample.documents;
   line["question"] = sample.prompt.question;

@@ -157,7 +157,7 @@ std::optional<std::filesystem::path> file_of(const std::string& name, const Task
 }  // namespace
 
 void add_documents(std::vector<TaskInfo>& to) {
-  const char* const question = "what follows the documents";
+  const char* const question = "the text after the documents";
   for (const auto& set : all_sets())
     to.push_back(
         {kAnswered + set.name, set.source, set.metric, question,

@@ -45,7 +45,7 @@ Task make_efficiency(const Model& model, const TaskOptions& options) {
 }  // namespace
 
 void add_efficiency(std::vector<TaskInfo>& to) {
-  to.push_back({"efficiency", "essays of --length tokens, each cache alone", "share of bytes saved",
+  to.push_back({"efficiency", "essays of --length tokens, one cache at a time", "share of bytes saved",
                 "the last 32 tokens", make_efficiency, "needle", "", TaskInfo::length});
 }
 

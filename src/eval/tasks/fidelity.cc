@@ -111,8 +111,8 @@ Task fidelity_of(std::vector<Sample> samples, const TaskOptions& options) {
 void add_fidelity(std::vector<TaskInfo>& to) {
   to.push_back({"fidelity", "distance to the full cache, LongBench prompts", "agreement, kl", "the last 64 tokens",
                 make_fidelity, "longbench-mini", "", TaskInfo::max_prompt});
-  to.push_back({"fidelity-long", "the same over long answers: summaries, stories, talk", "agreement, kl",
-                "the last 64 tokens, or what is asked of a text", make_long, "longbench-mini", "",
+  to.push_back({"fidelity-long", "the same for long answers: summaries, stories, dialogues", "agreement, kl",
+                "the last 64 tokens, or the request after a text", make_long, "longbench-mini", "",
                 TaskInfo::length | TaskInfo::seed | TaskInfo::max_prompt});
 }
 

@@ -97,12 +97,12 @@ std::vector<Sample> read_samples(const std::string& path, const TaskOptions& opt
 
 std::vector<std::string> documents_of(const nlohmann::json& line) {
   const auto& all = line.at("documents");
-  if (!all.is_array()) throw InputError("\"documents\" is no list of strings");
+  if (!all.is_array()) throw InputError("\"documents\" is not a list of strings");
   if (all.empty()) throw InputError("there are no documents");
   std::vector<std::string> out;
   for (const auto& one : all) {
     const auto number = out.size() + 1;
-    if (!one.is_string()) throw InputError(fmt::format("document {} of {} is no string", number, all.size()));
+    if (!one.is_string()) throw InputError(fmt::format("document {} of {} is not a string", number, all.size()));
     out.push_back(one.get<std::string>());
     if (out.back().empty()) throw InputError(fmt::format("document {} of {} is empty", number, all.size()));
   }

@@ -82,8 +82,8 @@ Task make_kv_retrieval(const Model&, const TaskOptions& options) {
 }  // namespace
 
 void add_kv_retrieval(std::vector<TaskInfo>& to) {
-  to.push_back({"kv-retrieval", "Lost in the Middle: files, or made up with --length keys",
-                name_of(Metric::contains_all), "the key whose value is asked for", make_kv_retrieval, "", "",
+  to.push_back({"kv-retrieval", "Lost in the Middle: files, or generated with --length keys",
+                name_of(Metric::contains_all), "the key of the value that is asked for", make_kv_retrieval, "", "",
                 TaskInfo::length | TaskInfo::seed});
 }
 

@@ -76,8 +76,9 @@ Task make_lines(const Model&, const TaskOptions& options) {
 }  // namespace
 
 void add_lines(std::vector<TaskInfo>& to) {
-  to.push_back({"lines", "LongEval line retrieval: files, or made up with --length lines", name_of(Metric::last_number),
-                "which line's number is asked for", make_lines, "", "", TaskInfo::length | TaskInfo::seed});
+  to.push_back({"lines", "LongEval line retrieval: files, or generated with --length lines",
+                name_of(Metric::last_number), "the line whose number is asked for", make_lines, "", "",
+                TaskInfo::length | TaskInfo::seed});
 }
 
 }  // namespace winnow::eval

@@ -177,7 +177,7 @@ Metric longbench_metric(const std::string& name) { return dataset_of(name).metri
 void add_longbench(std::vector<TaskInfo>& to) {
   for (const auto& dataset : kDatasets) {
     to.push_back({fmt::format("longbench/{}", dataset.name), fmt::format("LongBench, {}", dataset.category),
-                  name_of(dataset.metric), "the question is the template's part after the context",
+                  name_of(dataset.metric), "the template's part after the context",
                   [&dataset](const Model&, const TaskOptions& options) {
                     return Task{dataset_samples(dataset, options, [](Sample&) {}), answering()};
                   },

@@ -132,7 +132,7 @@ std::string made_up_letters(Random& random, int count, char first_letter) {
 std::vector<std::string> made_up_words(Random& random, int count) {
   std::vector<std::string> out;
   if (count > count_pairs())
-    throw InputError(fmt::format("{} different words are needed, {} can be made up", count, count_pairs()));
+    throw InputError(fmt::format("{} different words are needed, but only {} can be generated", count, count_pairs()));
   if (count <= count_singles()) {
     for (const int i : random.distinct(count, count_singles())) out.push_back(single(i));
   } else {

@@ -36,17 +36,18 @@ struct NeedlesTask {
 };
 
 constexpr NeedlesTask kNeedlesTasks[] = {
-    {Shape::one, "needles/one", "a word, a sentence, digits, an identifier or code, hidden in essays"},
-    {Shape::alike, "needles/alike", "the same among three that look alike"},
-    {Shape::hop, "needles/hop", "the same, asked for by another name that stands elsewhere"},
-    {Shape::several, "needles/several", "three of the same, all of them asked for"},
+    {Shape::one, "needles/one", "a word, sentence, number, identifier or code hidden in essays"},
+    {Shape::alike, "needles/alike", "the same, among three that look alike"},
+    {Shape::hop, "needles/hop", "the same, asked for by a nickname that is given elsewhere"},
+    {Shape::several, "needles/several", "three of these, all of them asked for"},
 };
 
 /// Every other text, so that the splits share none.
 Haystack haystack_of(const TaskOptions& options) {
   const auto folder = std::filesystem::path(options.data) / "needle";
   const auto files = text_files(folder);
-  if (files.size() < 2) throw InputError(fmt::format("{}: the two splits need two texts, there is 1", folder.string()));
+  if (files.size() < 2)
+    throw InputError(fmt::format("{}: the two splits need two texts, but there is only 1", folder.string()));
   std::string out;
   for (std::size_t i = options.split == Split::tuning ? 0 : 1; i < files.size(); i += 2)
     out += read_file(files[i]) + "\n\n";

@@ -74,7 +74,7 @@ Task make_niah(const Model& model, const TaskOptions& options) {
 
 void add_niah(std::vector<TaskInfo>& to) {
   to.push_back({"niah", "Needle in a Haystack: five sentences, five depths", name_of(Metric::contains_all),
-                "the sentence that is to be completed", make_niah, "needle", "", TaskInfo::length});
+                "the sentence to complete", make_niah, "needle", "", TaskInfo::length});
 }
 
 }  // namespace winnow::eval

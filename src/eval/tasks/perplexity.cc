@@ -64,10 +64,10 @@ void add_perplexity_task(const Cut& cut, const char* source, const char* protoco
 }  // namespace
 
 void add_perplexity(std::vector<TaskInfo>& to) {
-  add_perplexity_task(kChunked, "the texts of text/, 16 pieces of --length tokens each",
-                      "none: half of a piece is read, the other half teacher-forced", to);
-  add_perplexity_task(kSliding, "the same, one piece each, reported for every 1,000 tokens",
-                      "none: a quarter is read (2,048 at most), the rest teacher-forced", to);
+  add_perplexity_task(kChunked, "the texts of text/, 16 samples of --length tokens each",
+                      "none: half of a sample is read, the other half is teacher-forced", to);
+  add_perplexity_task(kSliding, "the same, one sample each, reported for every 1,000 tokens",
+                      "none: a quarter is read (2,048 at most), the rest is teacher-forced", to);
 }
 
 }  // namespace winnow::eval

@@ -87,8 +87,9 @@ class Filler {
     units_ = low;
     Made out = maker_(units_, random, number);
     if (const int least = tokens(out); least > room_)
-      throw InputError(fmt::format("ruler/{}: the shortest prompt and its answer have {} tokens, --length allows {}",
-                                   type_.name, least + type_.max_tokens, room_ + type_.max_tokens));
+      throw InputError(
+          fmt::format("ruler/{}: the shortest prompt and its answer have {} tokens, more than --length allows ({})",
+                      type_.name, least + type_.max_tokens, room_ + type_.max_tokens));
     return out;
   }
 
@@ -130,7 +131,7 @@ const Type& type_of_file(const std::string& stem) {
   const auto found =
       std::find_if(types().begin(), types().end(), [&](const Type& type) { return stem.starts_with(type.name); });
   if (found == types().end())
-    throw InputError(fmt::format("ruler/{}.jsonl: the name begins with none of RULER's 13 types", stem));
+    throw InputError(fmt::format("ruler/{}.jsonl: the name must begin with one of RULER's 13 types", stem));
   return *found;
 }
 
@@ -162,8 +163,8 @@ Task ruler_file(const std::string& name, const TaskOptions& options) {
 
 void add_ruler(std::vector<TaskInfo>& to) {
   for (const auto& type : types()) {
-    to.push_back({fmt::format("ruler/{}", type.name), "RULER, made up with --length tokens", name_of(type.metric),
-                  "the line that asks, with the words that the answer begins with",
+    to.push_back({fmt::format("ruler/{}", type.name), "RULER, generated with --length tokens", name_of(type.metric),
+                  "the line with the question, and the beginning of the answer",
                   [&type](const Model& model, const TaskOptions& options) { return make_ruler(type, model, options); },
                   type.needs, "", TaskInfo::length | TaskInfo::seed});
   }

@@ -46,7 +46,7 @@ Instruction of_instruction(const Json& line, const std::string& lead, const std:
   }
   out.right = as_size(answer.back() - '1');
   if (out.right >= out.options.size())
-    throw InputError(fmt::format("the answer is {}, there are {} choices", answer, out.options.size()));
+    throw InputError(fmt::format("the answer is {}, but there are {} choices", answer, out.options.size()));
   return out;
 }
 
@@ -99,7 +99,7 @@ struct ShortSet {
 };
 
 constexpr ShortSet kSets[] = {
-    {"short/arc-easy", "arc-easy.json", "ARC-Easy, 0 shots or --shots", science, Likelihood::per_token},
+    {"short/arc-easy", "arc-easy.json", "ARC-Easy, zero-shot or with --shots", science, Likelihood::per_token},
     {"short/openbookqa", "openbookqa.json", "OpenBookQA, likewise", science, Likelihood::per_token},
     {"short/wic", "wic.jsonl", "WiC, likewise", wic, Likelihood::sum},
     {"short/winogrande", "winogrande.json", "WinoGrande, likewise", winogrande, Likelihood::sum},
@@ -122,8 +122,8 @@ Task make_short(const ShortSet& set, const TaskOptions& options) {
     return out;
   });
   if (static_cast<int>(samples.size()) <= options.shots)
-    throw InputError(fmt::format("{}: {} samples, --shots {} takes the first of them", path.string(), samples.size(),
-                                 options.shots));
+    throw InputError(fmt::format("{} has {} samples: --shots {} must be less, because examples are taken from them",
+                                 path.string(), samples.size(), options.shots));
   std::string shots;
   for (int i = 0; i < options.shots; ++i) shots += example(samples[i]);
   samples.erase(samples.begin(), samples.begin() + options.shots);

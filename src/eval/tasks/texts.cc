@@ -27,7 +27,7 @@ std::string_view beginning(const Model& model, std::string_view text, int count)
   std::size_t low = 0;
   std::size_t high = std::min(text.size(), as_size(count) * kBytes);
   if (const int all = tokens(high); all < count)
-    throw InputError(fmt::format("the text has {} tokens, {} are needed", all, count));
+    throw InputError(fmt::format("the text has {} tokens, but {} are needed", all, count));
   while (high - low > 1) {
     const std::size_t middle = low + (high - low) / 2;
     (tokens(middle) <= count ? low : high) = middle;

@@ -62,7 +62,7 @@ Task make_throughput(const Model& model, const TaskOptions& options) {
 }  // namespace
 
 void add_throughput(std::vector<TaskInfo>& to) {
-  to.push_back({"throughput", "essays of --length tokens, --requests at once, answers of --answer tokens",
+  to.push_back({"throughput", "--requests essays of --length tokens at once, --answer tokens each",
                 "share of bytes saved", "the last 32 tokens", make_throughput, "", "",
                 TaskInfo::length | TaskInfo::memory});
 }

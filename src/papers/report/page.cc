@@ -131,7 +131,7 @@ std::string order_row(const Recipe& recipe, const Compared& order) {
 
 std::string every_order(const Result& result) {
   const auto row_of = [&](const Compared& order) { return order_row(result.sheet.recipe, order); };
-  return "<details><summary>Each of them</summary>\n" +
+  return "<details><summary>All orders</summary>\n" +
          begin_table(
              "<th>order in the paper</th><th>column</th><th>in the paper</th><th>winnow</th><th>samples</th>"
              "<th>verdict</th>") +

@@ -112,9 +112,9 @@ std::string section_of(const Result& result) {
 
 std::string how_compared() {
   return fmt::format(
-      "A > B says that the paper's figure of A is the larger one, even where a smaller one is better. Two rows are "
-      "compared on the samples that both have, by the interval of 95 % of the mean difference (bootstrap). {} samples, "
-      "and two of each task, are the least by which it can be told.",
+      "A > B means that the paper's figure for A is larger, even if smaller is better. Two rows are compared on the "
+      "samples that both have, by the 95 % interval of the mean difference (bootstrap). An order is decided with at "
+      "least {} samples, and two of each task.",
       kLeastSamples);
 }
 
@@ -144,7 +144,7 @@ std::string verdict_in_words(const Compared& order) {
   if (order.verdict != Verdict::few_samples) return papers::name_of(order.verdict);
   const int samples = order.ours->samples;
   return samples < kLeastSamples ? fmt::format("{} ({} of {})", papers::name_of(order.verdict), samples, kLeastSamples)
-                                 : fmt::format("{} (one of a task)", papers::name_of(order.verdict));
+                                 : fmt::format("{} (one for a task)", papers::name_of(order.verdict));
 }
 
 std::string used_in_words(const Recipe& recipe) {

@@ -19,7 +19,7 @@ void check_names(const std::vector<chat::Tool>& tools) {
   for (std::size_t i = 0; i < tools.size(); ++i) {
     const auto is_same = [&](const chat::Tool& other) { return other.name == tools[i].name; };
     if (std::any_of(tools.begin(), tools.begin() + static_cast<std::ptrdiff_t>(i), is_same))
-      throw FieldError("tools", fmt::format("tools has {} again", tools[i].name));
+      throw FieldError("tools", fmt::format("tools has the function {} twice", tools[i].name));
   }
 }
 
@@ -65,13 +65,13 @@ void choose_tools(AskedConversation& asked) {
     may_be_several = false;  // naming a function asks for one call
   }
   if (!tools.empty() || kind == Kind::automatic || kind == Kind::none) return;
-  throw FieldError(path, has_tools ? fmt::format("{} is {}, which is not in tools", path, name)
-                                   : fmt::format("{} wants a call, and there are no tools", path));
+  throw FieldError(path, has_tools ? fmt::format("{} is {}, which is not one of the tools", path, name)
+                                   : fmt::format("{} requires a call, but there are no tools", path));
 }
 
 bool leaves_out(const std::string& type, const char* of_functions, AskedConversation& to) {
   if (type == of_functions) return false;
-  to.left_out.push_back(fmt::format("tools of the type {} are not there, and left out", brief(type)));
+  to.left_out.push_back(fmt::format("tools of the type {} are not supported, and are ignored", brief(type)));
   return true;
 }
 

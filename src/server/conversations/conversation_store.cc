@@ -40,7 +40,7 @@ Role role_named(const std::string& name) {
   for (const auto role : {Role::user, Role::assistant, Role::system, Role::tool}) {
     if (name == name_of(role)) return role;
   }
-  throw UsageError(fmt::format("there is no role {}", name));
+  throw UsageError(fmt::format("unknown role {}", name));
 }
 
 StoredJson print(const AskedMessage& message) {
@@ -98,10 +98,11 @@ ConversationRecord parse(const store::Bytes& bytes, const std::string& where, st
 void check_conversation_name(const std::string& name) {
   constexpr std::size_t kMost = 200;
   if (name.empty() || name.size() > kMost)
-    throw UsageError(fmt::format("the name of a session has 1 to {} bytes, and not {}", kMost, name.size()));
+    throw UsageError(fmt::format("the name of a session has {} bytes: give 1 to {}", kMost, name.size()));
   const auto is_control = [](unsigned char c) { return c < ' ' || c == 0x7f; };
   if (std::any_of(name.begin(), name.end(), is_control) || !is_utf8(name))
-    throw UsageError(fmt::format("the name of a session is UTF-8 without control characters, and not {}", brief(name)));
+    throw UsageError(
+        fmt::format("the name of a session must be UTF-8 without control characters, not {}", brief(name)));
 }
 
 ConversationStore::ConversationStore(const std::string& where)
@@ -110,7 +111,7 @@ ConversationStore::ConversationStore(const std::string& where)
     const auto format = change.record(kFormatKey);
     if (!format) return change.put_record(kFormatKey, record_bytes(kFormat));
     if (record_text(*format) != kFormat)
-      throw InputError(fmt::format("{} has something else than sessions: choose another place", bytes_->name()));
+      throw InputError(fmt::format("{} is a store of something other than sessions: give another one", bytes_->name()));
   });
 }
 

@@ -37,8 +37,8 @@ void ConversationTurn::keep(std::vector<AskedMessage> messages, Message answer) 
   record_.used = seconds_since_1970();
   if (!with_store(store_, [this] { return store_.put(key_, record_); }))
     throw ApiError(409,
-                   fmt::format("the session {} has gone on elsewhere while this was answered: the answer is not part "
-                               "of it",
+                   fmt::format("another request continued the session {} before this answer ended, so the answer was "
+                               "not stored: send the turn again",
                                brief(key_.name)),
                    "winnow.session", "session_changed");
 }
@@ -50,14 +50,16 @@ Conversations::Conversations(const std::string& where) {
 ConversationStore& Conversations::store() {
   if (store_) return *store_;
   throw NotImplemented("winnow.session",
-                       "this server keeps no sessions: it needs --sessions, a folder or a Redis server");
+                       "this server stores no sessions: start it with --sessions and a folder or redis://HOST");
 }
 
 std::shared_ptr<ConversationTurn> Conversations::begin(const ConversationKey& key) {
   ConversationStore& stored = store();
   if (!busy_->add(key))
-    throw ApiError(409, fmt::format("the session {} is being answered: ask again when it has ended", brief(key.name)),
-                   "winnow.session", "session_busy");
+    throw ApiError(
+        409,
+        fmt::format("the session {} is busy with another request: send this one when that has ended", brief(key.name)),
+        "winnow.session", "session_busy");
   const auto turn = [&](ConversationRecord before) {
     return std::make_shared<ConversationTurn>(stored, busy_, key, std::move(before));
   };

@@ -11,16 +11,17 @@ namespace winnow::server {
 
 void check_question(const AnswerRequest& request) {
   if (request.form.echo)
-    throw FieldError("echo", "echo does not go with winnow.documents: they are not read with the prompt");
+    throw FieldError("echo", "echo cannot be combined with winnow.documents, which are not part of the prompt");
   const AskedConversation* const conversation = request.conversation();
   if (conversation == nullptr) return;
   if (!conversation->tools.empty())
-    throw FieldError("tools", "tools do not go with winnow.documents: nothing is read before documents");
+    throw FieldError("tools",
+                     "tools cannot be combined with winnow.documents, because nothing is read before documents");
   const auto& messages = conversation->messages;
   if (messages.size() == 1 && messages.front().said.role == Role::user && messages.front().question == 0) return;
-  throw FieldError(conversation->field, fmt::format("documents are asked a question: {} must be one message of the "
-                                                    "user with one text",
-                                                    conversation->field));
+  throw FieldError(conversation->field,
+                   fmt::format("with winnow.documents, {} must be one message of the user with one text, the question",
+                               conversation->field));
 }
 
 Prompt after_documents(const Model& model, std::span<const std::shared_ptr<const documents::Document>> documents,

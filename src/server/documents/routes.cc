@@ -153,7 +153,7 @@ void DocumentRoutes::read_document(Shelf& shelf, const Asked& asked, std::unique
 }
 
 ApiError no_documents(const std::string& field) {
-  return {501, "this server keeps no documents: start it with --documents and a folder or redis://HOST", field};
+  return {501, "this server stores no documents: start it with --documents and a folder or redis://HOST", field};
 }
 
 }  // namespace winnow::server

@@ -220,8 +220,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
     ByteShare share(room_.replies);
     if (!share.grow_to(reply.body.size()))
       reply = handler_.refusal(503,
-                               fmt::format("replies that wait for their readers take {} bytes together, and there "
-                                           "is no room for this one: try again later",
+                               fmt::format("replies that clients have not read yet take {} bytes, which leaves no room "
+                                           "for this one: try again later",
                                            room_.replies->held()),
                                reader_.path());
     std::string bytes = reply_bytes(reply, framing);
@@ -288,8 +288,9 @@ net::awaitable<void> serve_connection(tcp::socket socket, net::ssl::context* tls
 
 net::awaitable<void> turn_away(tcp::socket socket, net::ssl::context* tls, HttpRoom& room) {
   const auto connection = std::make_shared<Connection>(std::move(socket), tls, room);
-  co_await connection->refuse(
-      503, fmt::format("{} connections are open, and no more are allowed: try again later", room.limits.connections));
+  co_await connection->refuse(503,
+                              fmt::format("{} connections are open, which is the most that is allowed: try again later",
+                                          room.limits.connections));
 }
 
 }  // namespace winnow::server

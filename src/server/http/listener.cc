@@ -44,7 +44,7 @@ Listener::Listener(net::io_context& context, const std::string& host, int port, 
   if (!error) acceptor_.bind(endpoint, error);
   if (!error) acceptor_.listen(net::socket_base::max_listen_connections, error);
   if (error == net::error::address_in_use)
-    throw InputError(fmt::format("port {} of {} is taken: choose another with --port", port, host));
+    throw InputError(fmt::format("port {} of {} is in use: choose another one with --port", port, host));
   if (error) throw InputError(fmt::format("cannot listen on port {} of {}: {}", port, host, error.message()));
 }
 

@@ -27,7 +27,7 @@ bool is_about_http(const error_code& error) {
 
 [[noreturn]] void refuse_bytes(const error_code& error) {
   if (!is_about_http(error)) throw ClientGone();
-  throw BadRequest(400, fmt::format("this is no HTTP request: {}", error.message()));
+  throw BadRequest(400, fmt::format("this is not an HTTP request: {}", error.message()));
 }
 
 }  // namespace
@@ -79,7 +79,8 @@ bool RequestReader::parse_header() {
   if (error == http::error::body_limit)
     throw BadRequest(413, fmt::format("the body is larger than {} bytes", limits_.body_bytes));
   if (error && error != http::error::need_more) refuse_bytes(error);
-  if (has_folded_line(header_)) throw BadRequest(400, "this is no HTTP request: a header goes on in another line");
+  if (has_folded_line(header_))
+    throw BadRequest(400, "this is not an HTTP request: a header continues on the next line");
   return parser_->is_header_done();
 }
 
@@ -120,12 +121,14 @@ net::awaitable<void> RequestReader::read_some_of_body(ByteShare& share) {
     throw BadRequest(413, fmt::format("the body is larger than {} bytes", limits_.body_bytes));
   if (error == http::error::header_limit || error == http::error::buffer_overflow)
     throw BadRequest(
-        431, fmt::format("what stands between the parts of the body is larger than {} bytes", limits_.header_bytes));
+        431, fmt::format("the chunk headers and trailers of the body are larger than {} bytes", limits_.header_bytes));
   if (error && error != http::error::need_more) refuse_bytes(error);
   if (!share.grow_to(parser_->get().body().size()))  // counts the bytes received, not those that the client announces
-    throw BadRequest(503, fmt::format("the bodies of all requests may take {} bytes together, and there is no room for "
-                                      "this one: try again later",
-                                      room_.bodies->most()));
+    throw BadRequest(
+        503,
+        fmt::format(
+            "the bodies of all requests may take {} bytes together, which leaves no room for this one: try again later",
+            room_.bodies->most()));
 }
 
 net::awaitable<void> RequestReader::read_ahead() {

@@ -30,10 +30,10 @@ void check_host(const HttpHead& head, unsigned version) {
   if (hosts > 1) throw BadRequest(400, fmt::format("the request has {} Host headers: send one", hosts));
   if (hosts == 0 && version != kHttp10) throw BadRequest(400, "the request has no Host header");
   const auto host = head.header("host");
-  if (!is_host(host)) throw BadRequest(400, fmt::format("the Host header is no host: {}", brief(host)));
+  if (!is_host(host)) throw BadRequest(400, fmt::format("the Host header is not a host name: {}", brief(host)));
   if (head.authority && lower_case(*head.authority) != lower_case(host))
     throw BadRequest(
-        400, fmt::format("the request is for {}, and its Host header says {}", brief(*head.authority), brief(host)));
+        400, fmt::format("the request is for {}, but its Host header says {}", brief(*head.authority), brief(host)));
 }
 
 /// Beast has checked that it is a number, or a list of equal numbers.
@@ -42,7 +42,7 @@ void check_body_length(const HttpHead& head) {
   if (lengths > 1) throw BadRequest(400, fmt::format("the request has {} Content-Length headers: send one", lengths));
   const auto length = head.header("content-length");
   if (lengths == 1 && (length.empty() || !std::ranges::all_of(length, [](char c) { return '0' <= c && c <= '9'; })))
-    throw BadRequest(400, fmt::format("Content-Length must be a number, and is {}", brief(length)));
+    throw BadRequest(400, fmt::format("Content-Length must be a number, not {}", brief(length)));
 }
 
 /// All Transfer-Encoding headers as one list, in lower case.
@@ -58,14 +58,15 @@ void check_transfer_coding(const HttpHead& head, unsigned version) {
   if (headers_named(head, "transfer-encoding") == 0) return;
   const std::string codings = transfer_codings(head);
   if (codings == "chunked" && version != kHttp10 && headers_named(head, "content-length") == 0) return;
-  if (version == kHttp10) throw BadRequest(400, "HTTP/1.0 has no Transfer-Encoding");
+  if (version == kHttp10) throw BadRequest(400, "HTTP/1.0 does not have Transfer-Encoding");
   if (headers_named(head, "content-length") > 0)
-    throw BadRequest(400, "Transfer-Encoding and Content-Length do not go together");
+    throw BadRequest(400, "Transfer-Encoding and Content-Length exclude each other: send one of them");
   constexpr std::string_view kBefore = ", \t";
   const auto last = codings.find_last_of(kBefore) + 1;  // 0 for a single coding
   if (codings.substr(last) != "chunked" || codings.find("chunked") != last)
-    throw BadRequest(400, fmt::format("Transfer-Encoding must end with chunked, once, and is {}", brief(codings)));
-  throw BadRequest(501, fmt::format("Transfer-Encoding is {}: only chunked is understood", brief(codings)));
+    throw BadRequest(400,
+                     fmt::format("Transfer-Encoding must end with chunked, given once, not be {}", brief(codings)));
+  throw BadRequest(501, fmt::format("Transfer-Encoding is {}: only chunked is supported", brief(codings)));
 }
 
 }  // namespace
@@ -78,7 +79,7 @@ HttpHead head_of(std::string_view method, std::string_view target, std::vector<H
   if (const auto scheme = target.find("://"); !target.starts_with('/') && scheme != std::string_view::npos) {
     const std::string name = lower_case(target.substr(0, scheme));
     if (name != "http" && name != "https")
-      throw BadRequest(400, fmt::format("the request is for {}, and this is a server for http", brief(target)));
+      throw BadRequest(400, fmt::format("the request is for {}, but this is an HTTP server", brief(target)));
     target.remove_prefix(scheme + 3);
     const auto end = std::min(target.find_first_of("/?"), target.size());
     out.authority = target.substr(0, end);

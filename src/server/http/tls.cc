@@ -29,7 +29,7 @@ void load_certificate(ssl::context& context, const std::string& path) {
   const std::string text = pem_text(path);
   error_code error;
   context.use_certificate_chain(boost::asio::buffer(text), error);
-  if (error) throw InputError(fmt::format("{} is no certificate in PEM form: {}", path, error.message()));
+  if (error) throw InputError(fmt::format("{} is not a certificate in PEM format: {}", path, error.message()));
 }
 
 /// Fails for an encrypted key instead of prompting for its password.
@@ -39,7 +39,7 @@ void load_key(ssl::context& context, const TlsFiles& files) {
   context.set_password_callback([](std::size_t, ssl::context::password_purpose) { return std::string(); }, error);
   if (!error) context.use_private_key(boost::asio::buffer(text), ssl::context::pem, error);
   if (error) {
-    throw InputError(fmt::format("{} is not the key of {}, in PEM form and without a password: {}", files.key,
+    throw InputError(fmt::format("{} is not the key of {} in PEM format without a password: {}", files.key,
                                  files.certificate, error.message()));
   }
 }

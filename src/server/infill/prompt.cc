@@ -18,7 +18,7 @@ constexpr const char* kPrefix = "input_prefix";
 InfillTokens infill_tokens(const Vocab& vocab) {
   const auto out = vocab.infill_tokens();
   if (out.prefix < 0 || out.suffix < 0 || out.middle < 0)
-    throw NotImplemented("", "the model cannot fill in: its file has no tokens for what is before, after and between");
+    throw NotImplemented("", "the model does not support infill: its file has no tokens for prefix, suffix and middle");
   return out;
 }
 

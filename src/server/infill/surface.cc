@@ -15,7 +15,7 @@ namespace {
 
 /// Refuses features other than the text of one answer.
 void refuse_more(const AnswerForm& form) {
-  if (form.answers > 1) throw NotImplemented("n", "n is not implemented here: an answer is one text");
+  if (form.answers > 1) throw NotImplemented("n", "n is not implemented here: /infill gives one answer");
   if (form.alternatives) throw NotImplemented("logprobs", "logprobs are not implemented here: use /v1/completions");
   if (form.echo) throw NotImplemented("echo", "echo is not implemented here: use /v1/completions");
 }

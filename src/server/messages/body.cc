@@ -17,7 +17,7 @@ namespace winnow::server {
 
 namespace {
 
-constexpr const char* kThoseRead = "winnow reads text, thinking, tool_use and tool_result";
+constexpr const char* kThoseRead = "winnow supports text, thinking, tool_use and tool_result";
 
 [[noreturn]] void refuse_block(Fields& block, const std::string& type) {
   throw FieldError(block.path("type"), fmt::format("{} is {}: {}", block.path("type"), brief(type), kThoseRead));
@@ -112,7 +112,7 @@ AskedMessage read_assistant_turn(const Json& content, const std::string& path) {
 
 void read_turn(Fields& fields, std::vector<AskedMessage>& to) {
   const auto role = fields.word("role", {"user", "assistant", "system"});
-  if (!role) throw FieldError(fields.path("role"), fields.path("role") + " is missing: say who speaks");
+  if (!role) throw FieldError(fields.path("role"), fields.path("role") + " is missing: give a role");
   const Json* const content = fields.any("content");
   const std::string place = fields.path("content");
   if (content == nullptr) throw FieldError(place, place + " is missing");
@@ -144,7 +144,7 @@ AskedToolChoice read_messages_choice(Fields& fields) {
   if (choice == nullptr) return out;
   Fields inner(*choice, "tool_choice.");
   const auto type = inner.word("type", {"auto", "any", "tool", "none"});
-  if (!type) throw FieldError("tool_choice.type", "tool_choice.type is missing: auto, any, tool or none");
+  if (!type) throw FieldError("tool_choice.type", "tool_choice.type is missing: give auto, any, tool or none");
   out.may_be_several = !inner.is_set("disable_parallel_tool_use");
   if (*type == "any") out.kind = Kind::required;
   if (*type == "none") out.kind = Kind::none;

@@ -70,44 +70,48 @@ struct Metrics::Impl {
   prometheus::Labels labels;
   double memory = 1;
 
-  Gauge& running = gauge("vllm:num_requests_running", "Requests that are being read or answered.");
-  Gauge& waiting = gauge("vllm:num_requests_waiting", "Requests that wait for their turn.");
+  Gauge& running =
+      gauge("vllm:num_requests_running", "Running requests: their prompt is being read or they are being answered.");
+  Gauge& waiting = gauge("vllm:num_requests_waiting", "Waiting requests.");
   Gauge& paused = gauge("winnow_requests_paused", "Running requests whose answers wait for memory.");
-  Gauge& usage = gauge("vllm:kv_cache_usage_perc", "Share of the memory for requests that is promised; 1 is all.");
+  Gauge& usage =
+      gauge("vllm:kv_cache_usage_perc", "Share of the memory for requests that is promised to them, from 0 to 1.");
   Counter& prefix_queries =
-      counter("vllm:prefix_cache_queries_total", "Tokens of texts that might have been kept from earlier requests.");
-  Counter& prefix_hits = counter("vllm:prefix_cache_hits_total", "Tokens of texts that were kept.");
+      counter("vllm:prefix_cache_queries_total", "Tokens of prompts that were looked up among stored texts.");
+  Counter& prefix_hits = counter("vllm:prefix_cache_hits_total", "Tokens of prompts that were found in stored texts.");
   Counter& prefix_dropped = counter("winnow_prefix_dropped_tokens_total",
-                                    "Tokens of texts whose keys and values were dropped to keep others.");
-  Counter& preemptions = counter("vllm:num_preemptions_total", "Requests whose memory was taken away. There are none.");
-  Counter& prompt_tokens = counter("vllm:prompt_tokens_total", "Tokens of prompts that have been read.");
+                                    "Tokens of stored texts whose keys and values were dropped to store others.");
+  Counter& preemptions =
+      counter("vllm:num_preemptions_total", "Preempted requests; always 0, because winnow preempts none.");
+  Counter& prompt_tokens = counter("vllm:prompt_tokens_total", "Tokens of prompts.");
   Counter& cached_tokens = counter("vllm:prompt_tokens_cached_total",
-                                   "Tokens of prompts that were kept from earlier requests, and not read again.");
-  Counter& generated_tokens = counter("vllm:generation_tokens_total", "Tokens of answers.");
+                                   "Tokens of prompts that were stored by earlier requests and not read again.");
+  Counter& generated_tokens = counter("vllm:generation_tokens_total", "Generated tokens.");
   Family<Counter>& finished =
-      counters("vllm:request_success_total", "Answers that have ended, by the reason: stop, length, abort, error.");
+      counters("vllm:request_success_total", "Ended answers by reason: stop, length, abort, error.");
   Histogram& first_token =
-      histogram("vllm:time_to_first_token_seconds", "From a request to its first token.", seconds());
+      histogram("vllm:time_to_first_token_seconds", "Time from a request's arrival to its first token.", seconds());
   Histogram& between_tokens =
-      histogram("vllm:inter_token_latency_seconds", "From one token of an answer to the next.", seconds());
-  Histogram& latency = histogram("vllm:e2e_request_latency_seconds", "From a request to its last token.", seconds());
-  Histogram& queue_time = histogram("vllm:request_queue_time_seconds", "Before a request began.", seconds());
+      histogram("vllm:inter_token_latency_seconds", "Time from one token of an answer to the next.", seconds());
+  Histogram& latency =
+      histogram("vllm:e2e_request_latency_seconds", "Time from a request's arrival to its last token.", seconds());
+  Histogram& queue_time =
+      histogram("vllm:request_queue_time_seconds", "Time that a request waited before it began.", seconds());
   Histogram& read_time =
-      histogram("vllm:request_prefill_time_seconds", "From a request's begin to its first token.", seconds());
+      histogram("vllm:request_prefill_time_seconds", "Time from a request's beginning to its first token.", seconds());
   Histogram& answer_time =
-      histogram("vllm:request_decode_time_seconds", "From a request's first token to its last.", seconds());
+      histogram("vllm:request_decode_time_seconds", "Time from a request's first token to its last.", seconds());
   Histogram& request_prompt = histogram("vllm:request_prompt_tokens", "Tokens of a request's prompt.", tokens());
   Histogram& request_generation =
       histogram("vllm:request_generation_tokens", "Tokens of a request's answers.", tokens());
   Family<Gauge>& bytes = gauges("winnow_kv_bytes",
-                                "Bytes of caches: promised to requests, held by them, and held by texts that are kept "
-                                "for later requests (prefixes).");
+                                "Bytes of caches: promised to requests, held by requests, and held by texts stored for "
+                                "later requests (prefixes).");
   Family<Gauge>& entries =
-      gauges("winnow_kv_entries", "Entries that requests hold, over all layers and KV heads, by their spec.");
+      gauges("winnow_kv_entries", "Entries held by requests, over all layers and KV heads, by spec.");
   Gauge& longest_quantum = gauge("winnow_prefill_longest_quantum_seconds",
-                                 "The longest time that answers have waited for one quantum of a prompt's reading.");
-  Family<Counter>& refused =
-      counters("winnow_rejected_total", "Requests that were refused, by the code or type of the error.");
+                                 "Longest time of one quantum of reading a prompt, during which answers wait.");
+  Family<Counter>& refused = counters("winnow_rejected_total", "Refused requests by the error's code or type.");
 
   std::mutex show_mutex;
   PrefixUse shown;                              ///< values of the counters

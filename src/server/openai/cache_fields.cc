@@ -36,7 +36,7 @@ void read_asking(Fields& fields, const std::optional<Budget>& given, Keeping& ou
   const auto ask = fields.text("ask");
   const Json* const names = fields.list("documents");
   if (names == nullptr) {
-    if (ask) throw FieldError(fields.path("ask"), "ask says how documents are asked: name them in winnow.documents");
+    if (ask) throw FieldError(fields.path("ask"), "winnow.ask is for documents: name them in winnow.documents");
     return;
   }
   if (names->empty())
@@ -44,12 +44,13 @@ void read_asking(Fields& fields, const std::optional<Budget>& given, Keeping& ou
   for (std::size_t i = 0; i < names->size(); ++i)
     out.documents.push_back(text_at((*names)[i], fmt::format("{}[{}]", fields.path("documents"), i)));
   if (out.conversation)
-    throw FieldError(fields.path("session"), "a session does not go with winnow.documents: leave it out");
+    throw FieldError(fields.path("session"),
+                     "a session cannot be combined with winnow.documents: leave one of them out");
   for (const char* const other : {"kv", "protocol"}) {
     if (fields.any(other) != nullptr)
-      throw FieldError(fields.path(other), fmt::format("{} does not go with winnow.documents: winnow.ask says how they "
-                                                       "are put together",
-                                                       fields.path(other)));
+      throw FieldError(fields.path(other),
+                       fmt::format("{} cannot be combined with winnow.documents: choose the method with winnow.ask",
+                                   fields.path(other)));
   }
   if (ask) out.ask.method = parsed(fields.path("ask"), [&ask] { return AskSpec::parse(*ask); });
   out.ask.budget = given;
@@ -62,9 +63,10 @@ void read_asking(Fields& fields, const std::optional<Budget>& given, Keeping& ou
 std::optional<std::string> conversation_name(const std::string& header, Fields& fields) {
   auto name = fields.text("session");
   if (name && !header.empty() && *name != header)
-    throw FieldError(fields.path("session"), fmt::format("winnow.session is {}, and the header Winnow-Session says {}: "
-                                                         "give one of them, or the same in both",
-                                                         brief(*name), brief(header)));
+    throw FieldError(
+        fields.path("session"),
+        fmt::format("winnow.session is {}, but the header Winnow-Session is {}: give one of them, or the same in both",
+                    brief(*name), brief(header)));
   if (name || header.empty()) return name;
   return header;
 }
@@ -81,8 +83,9 @@ void keep_conversation(const std::string& name, Keeping& keeping) {
 void refuse_unknown(const Fields& fields) {
   const auto unread = fields.unread();
   if (unread.empty()) return;
-  throw FieldError(fields.path(unread.front()), fmt::format("winnow has no field {}: {}", brief(unread.front()),
-                                                            policy::suggest(unread.front(), fields.known())));
+  throw FieldError(fields.path(unread.front()),
+                   fmt::format("the object winnow has no field {}: {}", brief(unread.front()),
+                               policy::suggest(unread.front(), fields.known())));
 }
 
 CacheOptions read_cache(Fields& fields, const CacheChoice& defaults, Protocol protocol) {
@@ -117,8 +120,9 @@ Keeping read_keeping(Fields& fields, const RequestDefaults& defaults, const std:
   if (const auto name = conversation_name(session, inner)) keep_conversation(*name, out);
   out.keep = read_cache(inner, defaults.keep, out.protocol);
   if (out.conversation && protocol == "question-aware")
-    throw FieldError(inner.path("protocol"),
-                     "a session is kept for questions that are not known yet: its protocol is question-agnostic");
+    throw FieldError(
+        inner.path("protocol"),
+        "a session is compressed before later questions are known, so its protocol must be question-agnostic");
   read_asking(inner, inner.any("budget") == nullptr ? std::nullopt : out.keep.budget, out);
   refuse_unknown(inner);
   return out;

@@ -17,7 +17,7 @@ constexpr const char* kMessages = "messages";
 
 Role role_of(Fields& fields) {
   const auto role = fields.word("role", {"system", "developer", "user", "assistant", "tool", "function"});
-  if (!role) throw FieldError(fields.path("role"), fields.path("role") + " is missing: say who speaks");
+  if (!role) throw FieldError(fields.path("role"), fields.path("role") + " is missing: give a role");
   if (*role == "tool" || *role == "function") return Role::tool;
   if (*role == "user") return Role::user;
   return *role == "assistant" ? Role::assistant : Role::system;
@@ -27,7 +27,8 @@ std::string read_part(const Json& value, const std::string& path) {
   Fields part(object_at(value, path), path + ".");
   const auto type = part.text("type");
   if (type.value_or("text") != "text")
-    throw FieldError(part.path("type"), fmt::format("{} must be text: winnow reads nothing else", part.path("type")));
+    throw FieldError(part.path("type"),
+                     fmt::format("{} must be text: winnow supports nothing else", part.path("type")));
   return part.required_text("text");
 }
 
@@ -76,10 +77,15 @@ chat::Ending read_ending(Fields& fields, Role last) {
   if (!fields.is_set("continue_final_message"))
     return opens.value_or(true) ? chat::Ending::answer : chat::Ending::nothing;
   if (opens.value_or(false))
-    throw FieldError("continue_final_message", "continue_final_message does not go with add_generation_prompt");
+    throw FieldError(
+        "continue_final_message",
+        "continue_final_message and add_generation_prompt exclude each other: only one of them may be true");
   if (last == Role::system || last == Role::tool)
-    throw FieldError("continue_final_message",
-                     fmt::format("the last message is the {}'s: nothing can go on with it", name_of(last)));
+    throw FieldError(
+        "continue_final_message",
+        fmt::format(
+            "the last message is the {}'s, so continue_final_message cannot continue it: end with one of the assistant",
+            name_of(last)));
   return chat::Ending::continued;
 }
 

@@ -30,11 +30,11 @@ PromptSource read_one(const Json& value, const std::string& path, int vocabulary
 
 std::vector<PromptSource> read_sources(Fields& fields, const char* field, std::size_t most, int vocabulary) {
   const Json* const given = fields.any(field);
-  if (given == nullptr) throw FieldError(field, fmt::format("{} is missing: give a string, or tokens", field));
+  if (given == nullptr) throw FieldError(field, fmt::format("{} is missing: give a string or a list of tokens", field));
   const bool is_list = given->is_array() && (given->empty() || !given->front().is_number());
   if (!is_list) return {read_one(*given, field, vocabulary)};
   if (given->empty() || given->size() > most)
-    throw FieldError(field, fmt::format("{} is a list of {}: it must have 1 to {}", field, given->size(), most));
+    throw FieldError(field, fmt::format("{} is a list of {} prompts: give 1 to {}", field, given->size(), most));
   std::vector<PromptSource> out;
   for (std::size_t i = 0; i < given->size(); ++i)
     out.push_back(read_one((*given)[i], fmt::format("{}[{}]", field, i), vocabulary));

@@ -81,7 +81,7 @@ ApiError api_error(const std::exception_ptr& error) {
   } catch (const std::bad_alloc&) {
     return {503, "the server is out of memory: try again later"};
   } catch (const std::exception&) {  // its message may reveal internals
-    return {500, "something went wrong in the server: its log says what"};
+    return {500, "an internal error occurred: see the server's log"};
   }
 }
 

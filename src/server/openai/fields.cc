@@ -24,7 +24,7 @@ std::string brief_of(const Json& value) {
 }
 
 [[noreturn]] void refuse(const std::string& path, const Json& value, const std::string& wanted) {
-  throw FieldError(path, fmt::format("{} must be {}, and is {}", brief(path), wanted, brief_of(value)));
+  throw FieldError(path, fmt::format("{} must be {}, not {}", brief(path), wanted, brief_of(value)));
 }
 
 /// A whole number, which JSON may also write as 3.0.
@@ -52,7 +52,7 @@ const Json& object_in(const Json& value, const std::string& path) {
 Json parse_body(const std::string& body) {
   try {
     auto out = parse_json<Json>(body, {.values = kMostValues});
-    if (!out.is_object()) throw ApiError(400, fmt::format("the body must be a JSON object, and is {}", brief_of(out)));
+    if (!out.is_object()) throw ApiError(400, fmt::format("the body must be a JSON object, not {}", brief_of(out)));
     if (const auto why = too_large(out, "the body"); !why.empty()) throw ApiError(400, why);
     return out;
   } catch (const JsonError& error) {

@@ -27,8 +27,7 @@ std::optional<int> count_of(std::optional<std::int64_t> count) {
 std::optional<int> read_chat_alternatives(Fields& fields) {
   const bool asked = fields.is_set("logprobs");
   const auto count = count_of(fields.integer("top_logprobs", 0, kMostAlternatives));
-  if (count.value_or(0) > 0 && !asked)
-    throw FieldError("top_logprobs", "top_logprobs needs logprobs, which must be true");
+  if (count.value_or(0) > 0 && !asked) throw FieldError("top_logprobs", "top_logprobs needs logprobs: set it to true");
   return asked ? std::optional(count.value_or(0)) : std::nullopt;
 }
 
@@ -36,7 +35,7 @@ void read_stream(Fields& fields, AnswerForm& form) {
   form.stream = fields.is_set("stream");
   const Json* const options = fields.object("stream_options");
   if (options == nullptr) return;
-  if (!form.stream) throw FieldError("stream_options", "stream_options needs stream, which must be true");
+  if (!form.stream) throw FieldError("stream_options", "stream_options needs stream: set it to true");
   Fields inner(*options, "stream_options.");
   form.usage_at_end = inner.is_set("include_usage");
   form.usage_in_chunks = inner.is_set("continuous_usage_stats");
@@ -47,10 +46,10 @@ void read_stream(Fields& fields, AnswerForm& form) {
 void refuse_functions(Fields& fields) {
   const Json* const functions = fields.list("functions");
   if (functions != nullptr && !functions->empty())
-    throw NotImplemented("functions", "functions is not implemented: give tools, and tool_choice if need be");
+    throw NotImplemented("functions", "functions is not implemented: use tools and tool_choice");
   const Json* const call = fields.any("function_call");
   if (call != nullptr && call->is_object())
-    throw NotImplemented("function_call", "function_call is not implemented: give tools, and tool_choice");
+    throw NotImplemented("function_call", "function_call is not implemented: use tools and tool_choice");
   fields.word("function_call", {"none", "auto"});
 }
 
@@ -95,7 +94,7 @@ std::vector<std::pair<Token, float>> read_biases(Fields& fields, int vocabulary)
     Token token = -1;
     std::from_chars(name.data(), name.data() + name.size(), token);
     if (token < 0 || token >= vocabulary || name != std::to_string(token))  // rejects 01, which would be a second 1
-      throw FieldError("logit_bias", fmt::format("logit_bias has '{}': its names must be tokens, from 0 to {}",
+      throw FieldError("logit_bias", fmt::format("logit_bias has the name '{}': names must be tokens from 0 to {}",
                                                  brief(name), vocabulary - 1));
     if (item.value().is_null()) continue;
     out.emplace_back(token, static_cast<float>(number_at(item.value(), "logit_bias." + name, -100, 100)));
@@ -144,7 +143,7 @@ void read_sampling(Fields& fields, SamplingOptions& sampling, const RequestDefau
 AnswerForm read_common_form(Fields& fields) {
   AnswerForm out;
   if (const auto best = fields.integer("best_of", 1, kMostAnswers); best.value_or(1) != 1)
-    throw NotImplemented("best_of", "best_of is not implemented: leave it out, and ask for several answers by n");
+    throw NotImplemented("best_of", "best_of is not implemented: leave it out, and use n for several answers");
   refuse_missing(fields);
   out.answers = static_cast<int>(fields.integer("n", 1, kMostAnswers).value_or(1));
   read_stream(fields, out);
@@ -185,7 +184,7 @@ GenerateOptions read_generation(Fields& fields, const AnswerForm& form, const Re
   out.max_tokens = read_most_tokens(fields).value_or(out.max_tokens);
   out.min_tokens = static_cast<int>(fields.integer("min_tokens", 0, kMostTokens).value_or(out.min_tokens));
   if (out.min_tokens > out.max_tokens)
-    throw FieldError("min_tokens", fmt::format("min_tokens is {}, and an answer has at most {} tokens", out.min_tokens,
+    throw FieldError("min_tokens", fmt::format("min_tokens is {}, but an answer has at most {} tokens", out.min_tokens,
                                                out.max_tokens));
   if (const auto ignore = fields.boolean("ignore_eos"))
     out.end = *ignore ? EndOfSequence::ignored : EndOfSequence::stops;

@@ -48,7 +48,7 @@ void refuse_modalities(Fields& fields) {
   if (list == nullptr) return;
   for (std::size_t i = 0; i < list->size(); ++i) {
     const auto path = fmt::format("modalities[{}]", i);
-    if (text_at((*list)[i], path) != "text") throw NotImplemented(path, path + " is not implemented: answers are text");
+    if (text_at((*list)[i], path) != "text") throw NotImplemented(path, path + " is not implemented: only text is");
   }
 }
 

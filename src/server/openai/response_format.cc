@@ -25,13 +25,13 @@ void refuse_left_out(const std::string& schema, const std::string& path) {
     throw FieldError(path, error.what());
   }
   if (left_out.empty()) return;
-  throw FieldError(path, fmt::format("{} is strict, and answers are not kept to its {}: leave that out, or strict",
-                                     path, brief(fmt::format("{}", fmt::join(left_out, ", ")))));
+  throw FieldError(path, fmt::format("{} is strict, but winnow does not enforce {}: leave that out, or strict", path,
+                                     brief(fmt::format("{}", fmt::join(left_out, ", ")))));
 }
 
 std::string checked_schema(const Json& schema, const std::string& path) {
   if (!schema.is_object() && !schema.is_boolean())
-    throw FieldError(path, path + " is no JSON Schema: that is an object, or true or false");
+    throw FieldError(path, path + " is not a JSON Schema: give an object, true or false");
   std::string out = text_of(schema);
   try {
     chat::check_schema(path, out);
@@ -80,7 +80,7 @@ AskedFormat read_structured_outputs(Fields& fields) {
 std::string checked_type(Fields& format) {
   const auto type = format.word("type", {"text", "json_object", "json_schema"});
   if (type) return *type;
-  throw FieldError(format.path("type"), format.path("type") + " is missing: text, json_object or json_schema");
+  throw FieldError(format.path("type"), format.path("type") + " is missing: give text, json_object or json_schema");
 }
 
 }  // namespace
@@ -118,7 +118,7 @@ AskedFormat read_response_format(Fields& fields) {
     if (format.schema.empty()) continue;
     if (!out.schema.empty())
       throw FieldError(format.path,
-                       fmt::format("{} and {} say both what the answer is: give one", out.path, format.path));
+                       fmt::format("{} and {} both set the answer's format: give one of them", out.path, format.path));
     out = format;
   }
   return out;

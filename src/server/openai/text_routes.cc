@@ -63,7 +63,7 @@ HttpReply tokenize_route(Fields& fields, const RequestTerms& terms) {
 HttpReply detokenize_route(Fields& fields, const RequestTerms& terms) {
   const Model& model = terms.model;
   const Json* const list = fields.list("tokens");
-  if (list == nullptr) throw FieldError("tokens", "tokens are missing: give a list");
+  if (list == nullptr) throw FieldError("tokens", "tokens is missing: give a list of tokens");
   std::string text;
   for (std::size_t i = 0; i < list->size(); ++i) {
     const auto token = integer_at((*list)[i], fmt::format("tokens[{}]", i), 0, model.info().n_vocab - 1);

@@ -10,7 +10,7 @@ namespace winnow::server {
 
 void UnknownFields::name(const Fields& fields) {
   for (const auto& name : fields.unread())
-    say(fmt::format("the field {} of requests is not known, and ignored", brief(name)));
+    say(fmt::format("the field {} of requests is unknown, and is ignored", brief(name)));
 }
 
 void UnknownFields::say(const std::string& sentence) {

@@ -68,9 +68,9 @@ async function* eventsOf(reply) {
 }
 
 function sentenceOf(error) {
-  if (error instanceof Refusal && error.status === 401) return "This server asks for a key: give it above.";
+  if (error instanceof Refusal && error.status === 401) return "This server needs an API key: enter it above.";
   if (error instanceof Refusal) return error.message;
-  return "The server cannot be reached, or has ended the connection.";
+  return "The server cannot be reached, or closed the connection.";
 }
 
 function showTrouble(error) {

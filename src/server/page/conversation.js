@@ -19,7 +19,7 @@ function keepConversation() {
     sessionStorage.setItem(CONVERSATION, JSON.stringify(chat.turns));
   } catch {
     sessionStorage.removeItem(CONVERSATION);
-    byId("progress").textContent += ". This conversation is too long to be kept over a reload";
+    byId("progress").textContent += ". This conversation is too long to survive a reload of the page";
   }
 }
 

@@ -21,14 +21,15 @@ namespace {
 /// Refuses fields that need stored answers: an answer without the earlier messages would be a different one.
 void refuse_memory(Fields& fields) {
   const auto refuse = [](const char* name, const char* instead) {
-    throw FieldError(name, fmt::format("{} is not possible: {}", name, instead));
+    throw FieldError(name, fmt::format("{} is not supported: {}", name, instead));
   };
   if (fields.any("previous_response_id") != nullptr)
-    refuse("previous_response_id", "no response is stored, send the whole conversation as input");
+    refuse("previous_response_id", "responses are not stored, so send the whole conversation as input");
   if (fields.any("conversation") != nullptr)
-    refuse("conversation", "no conversation is stored here, send all of it as input");
-  if (fields.any("prompt") != nullptr) refuse("prompt", "no prompts are stored, send its text as instructions");
-  if (fields.is_set("background")) refuse("background", "an answer that nobody waits for is not stored");
+    refuse("conversation", "conversations are not stored for this API, so send the whole conversation as input");
+  if (fields.any("prompt") != nullptr)
+    refuse("prompt", "prompts are not stored, so send the prompt's text as instructions");
+  if (fields.is_set("background")) refuse("background", "responses are not stored, so wait for the answer");
 }
 
 /// Reads functions. Leaves out the tools that OpenAI's servers run.
@@ -62,7 +63,7 @@ void read_response_choice(Fields& fields, AskedConversation& to) {
   }
   Fields inner(*choice, "tool_choice.");
   const auto type = inner.word("type", {"function", "allowed_tools"});
-  if (!type) throw FieldError("tool_choice.type", "tool_choice.type is missing: function or allowed_tools");
+  if (!type) throw FieldError("tool_choice.type", "tool_choice.type is missing: give function or allowed_tools");
   if (*type == "allowed_tools") return keep_allowed(inner, to);
   to.choice = {Kind::named, read_tool_name(inner), false, "tool_choice.name"};
 }

@@ -28,7 +28,7 @@ std::vector<std::string> read_text_parts(Fields& fields, const char* name, const
     Fields part(object_at((*content)[i], place), place + ".");
     const std::string type = part.required_text("type");
     if (std::ranges::count(kinds, type) == 0)
-      throw FieldError(part.path("type"), fmt::format("{} is {}: winnow reads {}", part.path("type"), brief(type),
+      throw FieldError(part.path("type"), fmt::format("{} is {}: winnow supports {}", part.path("type"), brief(type),
                                                       fmt::join(kinds, ", ")));
     out.push_back(part.required_text(type == "refusal" ? "refusal" : "text"));
   }
@@ -47,8 +47,9 @@ class InputReader {
     if (type == "function_call") return read_call(item);
     if (type == "function_call_output") return read_output(item);
     if (type == "item_reference")
-      throw FieldError(item.path("type"), item.path("type") + " is item_reference: nothing is stored, send the item");
-    left_out_.push_back(fmt::format("input of the type {} is not read, and left out", brief(type)));
+      throw FieldError(item.path("type"),
+                       item.path("type") + " is item_reference: items are not stored, so send the item itself");
+    left_out_.push_back(fmt::format("input of the type {} is not supported, and is ignored", brief(type)));
   }
 
   std::vector<AskedMessage> messages;
@@ -56,7 +57,7 @@ class InputReader {
  private:
   void read_message(Fields& item) {
     const auto role = item.word("role", {"user", "assistant", "system", "developer"});
-    if (!role) throw FieldError(item.path("role"), item.path("role") + " is missing: say who speaks");
+    if (!role) throw FieldError(item.path("role"), item.path("role") + " is missing: give a role");
     const auto texts = read_text_parts(item, "content", {"input_text", "output_text", "text", "refusal"});
     if (*role != "assistant")
       return messages.push_back(message_of_parts(*role == "user" ? Role::user : Role::system, texts));
@@ -108,7 +109,7 @@ std::vector<AskedMessage> read_input(Fields& fields, std::vector<std::string>& l
     return std::move(reader.messages);
   }
   fields.each(kInput, [&reader](Fields& item) { reader.read(item); });
-  if (reader.messages.empty()) throw FieldError(kInput, "input has nothing to be answered");
+  if (reader.messages.empty()) throw FieldError(kInput, "input has no message to answer");
   return std::move(reader.messages);
 }
 

@@ -63,7 +63,8 @@ class Hiding {
 
   PromptText all(std::size_t begin) {
     if (const int least = tokens(laid_out(begin, 0)); least > wanted_.length)
-      throw InputError(fmt::format("the shortest prompt has {} tokens, --length allows {}", least, wanted_.length));
+      throw InputError(
+          fmt::format("the shortest prompt has {} tokens, more than --length allows ({})", least, wanted_.length));
     const auto words = most_that_fits(as_size(wanted_.length), [&](std::size_t n) { return fits(laid_out(begin, n)); });
     Layout layout = laid_out(begin, words);
     if (wanted_.borders) {
