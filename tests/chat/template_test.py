@@ -180,7 +180,7 @@ def test_input_is_marked(render):
 def test_a_message_that_is_left_out_is_named(render):
     source = "{% for m in messages %}{% if m.role != 'system' or loop.first %}{{ m.content }}{% endif %}{% endfor %}"
     came = render(source, [*said("x", "y"), {"role": "system", "content": "rule"}, *said("z")])
-    assert "message 3 is the system's" in came["error"]
+    assert "message 3, which is the system's" in came["error"]
     assert render(source, ruled("rule", "x"))["text"] == "rulex"
 
 
@@ -319,7 +319,7 @@ def test_odd_templates_end(render, source):
 def test_words_are_found_in_time_by_their_length(render):
     words = "a" * 400_000
     came = render("{{ messages[0].content.split('b')[0] | replace('a', 'aa') | replace('aa', 'a') }}", said(words + "b"))
-    assert "message 1 is the user's" in came["error"]
+    assert "message 1, which is the user's" in came["error"]
     assert render("{{ 'b' + 'a' in messages[0].content }}{{ messages[0].content }}", said(words))["text"] == "False" + words
 
 

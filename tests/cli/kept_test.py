@@ -102,7 +102,7 @@ def test_passages_of_another_text_are_refused(kept, text, model, work):
     changed = written(f"{work}/changed.txt", words.replace("words", "lords", 1))
     for other in (written(f"{work}/short.txt", "ab"), changed):
         refused = run("inspect", "--kept", kept, "--text", other, "-m", model, "--raw", code=1)
-        assert f"kept of {tokens} tokens" in refused.stderr and re.search(rf"{other} gives \d+ with", refused.stderr), refused.stderr
+        assert f"is of {tokens} tokens" in refused.stderr and re.search(rf"{other} gives \d+ with", refused.stderr), refused.stderr
         assert refused.stderr.count("\n") == 1 and not refused.stdout
 
 
@@ -212,7 +212,7 @@ BAD = [
     ("beyond", b'{"n_prompt":4,"layers":[[[1,4]]]}', "4 of 4"),
     ("not ascending", b'{"n_prompt":4,"layers":[[[2,2]]]}', "2 after 2"),
     ("fraction", b'{"n_prompt":4,"layers":[[[1.5]]]}', "1.5"),
-    ("other windows", b'{"n_prompt":4,"layers":[[[1]]],"windows":[1,2]}', "windows of 2 layers, and 1"),
+    ("other windows", b'{"n_prompt":4,"layers":[[[1]]],"windows":[1,2]}', "windows for 2 layers, but 1"),
     ("deep windows", b'{"n_prompt":4,"windows":[[1]]}', "a list is not possible in 'windows'"),
     ("negative window", b'{"n_prompt":4,"windows":[-1]}', "-1"),
     ("half a text", b'{"n_prompt":4,"text_tokens":3,"layers":[[[1]]]}', "only one of text_tokens and text_hash"),

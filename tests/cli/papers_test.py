@@ -184,7 +184,7 @@ def test_a_folder_holds_several_recipes(work, model, data):
         pytest.param({"used": {"models": [], "data": ""}}, ["used: the field settings is missing"], id="missing_field"),
         pytest.param({"rows": [{"name": "x", "select": {"labels": {"length": 5}}}]}, ["rows[0].select.labels.length: must be a text"], id="number_for_a_label"),
         pytest.param({"plot": {"kind": "pie"}}, ["plot.kind: there is no pie: ", "heat-map"], id="unknown_choice"),
-        pytest.param({"measures": []}, ["it has no measures, and \"missing\" gives no reason"], id="nothing_to_measure"),
+        pytest.param({"measures": []}, ["it has no measures, and missing gives no reason"], id="nothing_to_measure"),
         pytest.param({"measures": [{"name": "a", "tasks": ["trec"], "methods": ["full"]}]}, ["measures[0].tasks[0]: there is no task trec"], id="unknown_task"),
         pytest.param({"measures": [{"name": "a", "tasks": ["niah"], "methods": ["snap"], "budgets": ["8"]}]}, ["measures[0].methods[0]: ", "snap"], id="unknown_method"),
         pytest.param({"measures": [{"name": "a", "tasks": ["niah"], "methods": ["snapkv"], "budgets": ["many"]}]}, ["measures[0].budgets[0]: ", "many"], id="unknown_budget"),
@@ -569,7 +569,7 @@ def test_one_sample_has_no_interval(work, model, data):
     measure(work, data, "one", path, "--limit", "1")
     said = run("report", f"{work}/one").stdout
     assert re.search(r"\| Full \| \d+\.\d\d \| \d+\.\d\d \| 2 \|\n", said), "two tasks with one sample each"
-    assert "- all: --limit 1 leaves 2 of 16 samples\n" in said and " to " not in said.partition("tiny, winnow")[2].partition("Of 3 orders")[0]
+    assert "- all: --limit 1 leaves 2 of 16 samples\n" in said and " to " not in said.partition("tiny, winnow")[2].partition("Of the paper's 3 orders")[0]
     measure(work, data, "needle", "ada-kv/figure-6", "--limit", "3", "--length", "100,120", "--beyond-context")
     assert "- needle: --limit 3 leaves 6 of 100 samples, 3 of 10 depths\n" in run("report", f"{work}/needle").stdout
 
@@ -629,7 +629,7 @@ def test_length_and_max_prompt_reach_every_task_that_goes_by_them(work, model, d
     assert "attention: prompts have the length 90, not the tasks' default" in said and "attention: longer prompts are cut to 70 tokens, as --max-prompt says" in said
     found = records(work, "cut")
     assert found and all(r["labels"]["length"] == "90" and r["max_prompt"] == 70 and 60 < r["prompt_tokens"] <= 70 for r in found), found
-    assert "changes nothing" not in said
+    assert "has no effect" not in said
     said = measure(work, data, "cut", "ems/table-5", "--limit", "1", "--length", "90", "--max-prompt", "70").stderr
     assert "ems/table-5: --length has no effect" in said and "longbench: longer prompts are cut to 70 tokens, not to 3500 as in the paper, as --max-prompt says" in said
     said = measure(work, data, "cut", "ada-kv/figure-6", "--limit", "1", "--length", "90", "--max-prompt", "70", "--memory", "1GiB", "--seed", "2", "--beyond-context").stderr

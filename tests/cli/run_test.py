@@ -311,5 +311,5 @@ def test_a_chat_template_of_the_users(work, model, base):
     file.write_text("{{ messages[0].content")
     assert "chat template" in run(*asked, "--chat-template", file, "-p", "and?", code=2).stderr
     file.write_text("nothing")
-    assert "message 1 is the user's" in run(*asked, "--chat-template", file, "-p", "and?", code=2).stderr
+    assert "message 1, which is the user's" in run(*asked, "--chat-template", file, "-p", "and?", code=2).stderr
     assert str(work) in run(*asked, "--chat-template", f"{work}/missing.jinja", "-p", "and?", code=1).stderr

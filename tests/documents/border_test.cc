@@ -120,7 +120,7 @@ TEST_F(BorderTest, specs_are_read_and_printed) {
 TEST_F(BorderTest, compressed_documents_are_for_reuse_alone) {
   const Documents some = {document(tokens(300, 1), "snapkv", "64"), document(tokens(200, 2))};
   for (const auto* method : {"samkv", "epic", "cacheblend"})
-    expect_refused<UsageError>([&] { ask(some, method); }, "document 1 of 2: it was compressed by snapkv");
+    expect_refused<UsageError>([&] { ask(some, method); }, "document 1 of 2 was compressed by snapkv");
   const auto asked = ask(some, "reuse");
   EXPECT_EQ(asked.cache.stats().entries_min, 64 + 200 + 17);
   EXPECT_NEAR(asked.sequence_ratio, 264.0 / 500, 1e-9);

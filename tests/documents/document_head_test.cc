@@ -59,12 +59,14 @@ TEST_F(DocumentHeadTest, what_cannot_be_is_named) {
   };
   EXPECT_NE(with([](LayerFacts& f) {
               f.representatives[1].token = 63;
-            }).find("token 63 represents block 2 of tokens 128 to 191"),
+            }).find("token 63 cannot represent block 2, which has tokens 128 to 191"),
             std::string::npos);
   EXPECT_NE(with([](LayerFacts& f) { f.representatives[0].exponent = -1; }).find("exponent -1"), std::string::npos);
   EXPECT_NE(with([](LayerFacts& f) { f.representatives[0].attention = NAN; }).find("attention nan"), std::string::npos);
   EXPECT_NE(with([](LayerFacts& f) { f.outliers = {70, 70}; }).find("outlier 70 follows 70"), std::string::npos);
-  EXPECT_NE(with([](LayerFacts& f) { f.outliers = {500}; }).find("outlier 500 follows -1 among 500 tokens"),
+  EXPECT_NE(with([](LayerFacts& f) {
+              f.outliers = {500};
+            }).find("outlier 500 follows -1, expected ascending tokens below 500"),
             std::string::npos);
   EXPECT_NE(with([](LayerFacts& f) { f.received[7] = std::numeric_limits<float>::infinity(); }).find("inf"),
             std::string::npos);
@@ -74,7 +76,7 @@ TEST_F(DocumentHeadTest, what_cannot_be_is_named) {
   EXPECT_NE(refusal(half).find("1 of 2 layers have facts"), std::string::npos);
   DocumentHead more = document.head;
   more.saved.transcript.tokens.push_back(5);
-  EXPECT_NE(refusal(more).find("it has 501 tokens, 500 were read"), std::string::npos);
+  EXPECT_NE(refusal(more).find("it has 501 tokens, but 500 were read"), std::string::npos);
 }
 
 TEST_F(DocumentHeadTest, every_cut_is_refused) {

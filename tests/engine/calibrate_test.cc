@@ -326,7 +326,7 @@ TEST_F(CalibrationFile, with_checksums_that_hold_is_checked_all_the_same) {
       c.layers[2] = policy::LayerCalibration(facts);
     });
   };
-  expect_refused(with([](auto& c) { c.layers.pop_back(); }), "has 3 without a window");
+  expect_refused(with([](auto& c) { c.layers.pop_back(); }), "has 3 layers without a window");
   expect_refused(with_number("predicted scores", std::numeric_limits<float>::quiet_NaN()), "nan");
   expect_refused(with_number("query statistics", std::numeric_limits<float>::infinity()), "inf");
   auto longer = bytes_;

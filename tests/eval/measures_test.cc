@@ -271,7 +271,8 @@ TEST_F(MeasuresTest, short_prompts_are_skipped_not_equal) {
   EXPECT_EQ(why("snapkv:window=4", "15", Protocol::agnostic),
             "the prompt has 11 tokens, which fit into the budget of 15");
   EXPECT_EQ(why("snapkv:window=4", "25%", Protocol::aware), "");
-  EXPECT_EQ(why("snapkv:window=4", "20%", Protocol::aware), "20% of 20 tokens are 4, snapkv:window=4 needs 5");
+  EXPECT_EQ(why("snapkv:window=4", "20%", Protocol::aware),
+            "20% of 20 tokens are 4 entries, but snapkv:window=4 needs 5");
   EXPECT_EQ(why("full", "", Protocol::aware), "");
 }
 

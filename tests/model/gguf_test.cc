@@ -284,8 +284,9 @@ TEST_F(BadModel, caps_sinks_and_temperatures) {
       if (name == "blk.2.attn_sinks.weight") values[1] = sink;
     };
     test::copy_gguf(folder_ / "good.gguf", path_, changes);
-    expect_in("tensor blk.2.attn_sinks.weight holds " + std::string(std::isnan(sink) ? "nan" : "inf") + " for head 1",
-              error());
+    expect_in(
+        "tensor blk.2.attn_sinks.weight has the value " + std::string(std::isnan(sink) ? "nan" : "inf") + " for head 1",
+        error());
   }
 }
 
