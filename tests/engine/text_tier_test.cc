@@ -189,8 +189,9 @@ TEST_F(TextTiers, are_fetched_while_others_are_answered) {
 
 TEST_F(TextTiers, need_memory_and_a_folder_of_their_own) {
   Session session(model_, {.threads = 1});
-  EXPECT_EQ(usage_error([&] { Scheduler(session, {.texts = texts_}); }),
-            "texts cannot be kept in a folder or on a server without memory for them, and there are 0 bytes");
+  EXPECT_EQ(
+      usage_error([&] { Scheduler(session, {.texts = texts_}); }),
+      "texts can only be stored in a folder or on a server if they also have memory, but their memory is 0 bytes");
   fs::create_directory(texts_);
   std::ofstream(texts_ + "/mine") << "text";
   EXPECT_NE(usage_error([&] { Scheduler(session, stored()); }), "");
