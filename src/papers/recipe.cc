@@ -218,8 +218,7 @@ Recipe read(const Json& json) {
   out.missing = texts_of(json, "missing");
   for (const auto& measure : json.value("measures", Json::array()))
     out.measures.push_back(measure_of(measure, fmt::format("measures[{}]", out.measures.size())));
-  if (out.measures.empty() && out.missing.empty())
-    throw InputError("it has no measures, and missing gives no reason");
+  if (out.measures.empty() && out.missing.empty()) throw InputError("it has no measures, and missing gives no reason");
   const double unit = json.value("unit", 1.0);
   out.rows = lines_of(json, "rows", unit);
   out.columns = lines_of(json, "columns", unit);
