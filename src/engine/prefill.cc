@@ -63,9 +63,9 @@ std::vector<Token> Prefill::begin_branches(const ReadingInput& input, const Rank
       rows.insert(rows.end(), question.begin(), question.end());
       prompt.insert(prompt.end(), question.begin(), question.end());
     }
-    for (const auto& request : plan.replays) {
-      for (const auto& passage : request->replay()->passages) {
-        const auto again = tokens_of(passage, prompt, request->draft(), session_.model->impl().vocab);
+    for (const auto& replay : plan.replays) {
+      for (const auto& passage : replay.passages) {
+        const auto again = tokens_of(passage, prompt, replay.request->draft(), session_.model->impl().vocab);
         rows.insert(rows.end(), again.begin(), again.end());
       }
     }

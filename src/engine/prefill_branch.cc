@@ -126,7 +126,7 @@ void PrefillBranch::add_observers(int kv_layer, std::vector<policy::Observer*>& 
 }
 
 policy::Observer* PrefillBranch::observer_of_replay(int kv_layer, std::size_t replay) const {
-  return observers_.at(kv_layer).of_replay(*plan_.replays[replay]);
+  return observers_.at(kv_layer).of_replay(*plan_.replays[replay].request);
 }
 
 void PrefillBranch::compress(int kv_layer, const cache::LayerScratch& scratch) {

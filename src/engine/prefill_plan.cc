@@ -33,11 +33,11 @@ policy::LayerRequests requests_of(const PromptPass& prompt, const model::Hparams
   return policy::LayerRequests(out);
 }
 
-/// The requests that need a replay.
-std::vector<policy::ObserverRequestPtr> replays_of(const policy::LayerRequests& requests) {
-  std::vector<policy::ObserverRequestPtr> out;
+std::vector<PrefillPlan::Replay> replays_of(const policy::LayerRequests& requests) {
+  std::vector<PrefillPlan::Replay> out;
   for (const auto& request : requests.different()) {
-    if (request->replay() != nullptr && !request->replay()->passages.empty()) out.push_back(request);
+    const auto* const replay = request->replay();
+    if (replay != nullptr && !replay->passages.empty()) out.push_back({request, replay->passages});
   }
   return out;
 }
@@ -74,6 +74,8 @@ PrefillPlan::PrefillPlan(const Session::Impl& session, PassSizes sizes)
     for (const auto& cache : prompt.caches) session.options.check(cache.options);
     branches_.push_back(branch_of(std::move(prompt), session.hparams, past_.tokens));
   }
+  has_states_ = can_have_states(session);
+  if (has_states_) drop_known_passages();
   lay_out(session);
   bytes_ = bytes_of(session);
 }
@@ -86,19 +88,38 @@ int PrefillPlan::prompt_rows() const {
 
 /// Sums over rows are the same in longer prompts if their units are never divided. Layers that read the same keys add
 /// to one observer, each all of its rows, so that its result is no sum over rows.
-bool PrefillPlan::has_states(const model::Hparams& hparams) const {
-  const auto begins_unit = [](const Chunk& chunk) { return chunk.replay || chunk.position % TextBlock::kTokens == 0; };
-  return hparams.n_kv_layer == hparams.n_layer && std::ranges::all_of(chunks_, begins_unit);
+bool PrefillPlan::can_have_states(const Session::Impl& session) const {
+  const auto begins_unit = [](int row) { return row % TextBlock::kTokens == 0; };
+  const auto divides_none = [&](const policy::Passage& passage) {
+    return !passage.after || *passage.after >= text_ || begins_unit(*passage.after);
+  };
+  const auto has_units = [&](const Branch& branch) {
+    return (branch.prompt.size.tokens == text_ || begins_unit(text_)) &&
+           std::ranges::all_of(branch.replays, [&](const Replay& replay) {
+             return std::ranges::all_of(replay.passages, divides_none);
+           });
+  };
+  return session.hparams.n_kv_layer == session.hparams.n_layer && begins_unit(session.options.chunk) &&
+         std::ranges::all_of(branches_, has_units);
+}
+
+/// The states of their observers have what these passages would record.
+void PrefillPlan::drop_known_passages() {
+  const auto is_known = [this](const policy::Passage& passage) { return passage.after && *passage.after <= known_; };
+  for (auto& branch : branches_) {
+    for (auto& replay : branch.replays) {
+      if (!replay.request->state_name().empty()) std::erase_if(replay.passages, is_known);
+    }
+  }
 }
 
 int PrefillPlan::first_seen(const model::Hparams& hparams) const {
-  const bool has_states = this->has_states(hparams);
   int out = text_;
   for (const auto& branch : branches_) {
     for (std::size_t kind = 0; kind < branch.requests.size(); ++kind) {
       const auto prompt = prompt_of(hparams.kinds[kind], branch.prompt.size);
       for (const auto& request : branch.requests[kind].different()) {
-        if (!has_states || request->state_name().empty()) out = std::min(out, request->first_row(prompt));
+        if (!has_states_ || request->state_name().empty()) out = std::min(out, request->first_row(prompt));
       }
     }
   }
@@ -107,7 +128,7 @@ int PrefillPlan::first_seen(const model::Hparams& hparams) const {
 
 StateSizes PrefillPlan::states(const model::Hparams& hparams, int rows) const {
   StateSizes out;
-  if (!has_states(hparams)) return out;
+  if (!has_states_) return out;
   for (const auto& branch : branches_) {
     for (int layer = 0; layer < hparams.n_kv_layer; ++layer) {
       const auto site = observed_layer(hparams, layer, branch.prompt.size, past_.tokens);
@@ -177,8 +198,8 @@ std::vector<PrefillPlan::Chunk> PrefillPlan::passages_of(std::size_t branch, int
   const auto& replays = branches_[branch].replays;
   std::vector<Chunk> out;
   for (std::size_t i = 0; i < replays.size(); ++i) {
-    for (const auto& passage : replays[i]->replay()->passages) {
-      const int rows = rows_of(passage, replays[i]->draft(), session.model->impl().vocab);
+    for (const auto& passage : replays[i].passages) {
+      const int rows = rows_of(passage, replays[i].request->draft(), session.model->impl().vocab);
       const attention::KeyRange recorded{passage.recorded.begin, std::min(passage.recorded.end, tokens)};
       out.push_back({.rows = {row, rows},
                      .position = passage.after.value_or(tokens),
@@ -215,7 +236,7 @@ void add_columns(const PrefillPlan::Branch& branch, int kind, std::optional<std:
   const auto add = [&](const policy::ObserverRequest& request) {
     for (auto& what : request.columns()) out.push_back({std::move(what), branch.prompt.size.tokens});
   };
-  if (replay) return add(*branch.replays[*replay]);
+  if (replay) return add(*branch.replays[*replay].request);
   for (const auto& request : branch.requests[as_size(kind)].different()) {
     if (request->replay() == nullptr) add(*request);
   }

@@ -61,11 +61,17 @@ class PrefillPlan {
     attention::KeyRange recorded = {};       ///< keys for which the replay's observer records attention
   };
 
+  /// The passages that are replayed for an observer.
+  struct Replay {
+    policy::ObserverRequestPtr request;
+    std::vector<policy::Passage> passages;
+  };
+
   /// One of the prompts.
   struct Branch {
     PromptPass prompt;
-    std::vector<policy::LayerRequests> requests;      ///< [kind of layer][cache]
-    std::vector<policy::ObserverRequestPtr> replays;  ///< requests that need a replay after the prompt
+    std::vector<policy::LayerRequests> requests;  ///< [kind of layer][cache]
+    std::vector<Replay> replays;
     std::size_t end = 0;  ///< number of chunks after which the prompt is complete in a layer
     int last_row = 0;     ///< last row of the prompt in the hidden states
   };
@@ -97,8 +103,8 @@ class PrefillPlan {
   const ReadingBytes& bytes() const { return bytes_; }
 
  private:
-  /// True if observers of this pass may keep states.
-  bool has_states(const model::Hparams& hparams) const;
+  bool can_have_states(const Session::Impl& session) const;
+  void drop_known_passages();
   void lay_out(const Session::Impl& session);
   /// Cuts rows that are described like a chunk into chunks of at most `most` rows.
   void add_chunks(const Chunk& rows, int most);
@@ -119,6 +125,7 @@ class PrefillPlan {
 
   int text_;
   int known_;
+  bool has_states_ = false;  ///< observers of this pass may take and keep states
   PastSize past_;
   std::vector<Branch> branches_;
   std::vector<Chunk> chunks_;

@@ -24,6 +24,7 @@ enum class After : std::uint8_t { text, chunk };
 Replay repeated(int tokens, int chunk, After after) {
   constexpr int kCue = 8;
   Replay out;
+  if (after == After::chunk) out.name = fmt::format("repetition by {}", chunk);
   for (int first = 0; first < tokens; first += chunk) {
     const char* const ask = first == 0 ? "\n\nRepeat the previous context exactly."
                                        : "\n\nRepeat the part of the previous context exactly, starting with ";

@@ -133,8 +133,17 @@ TEST_F(KnownTexts, have_the_answers_of_reading_everything_with_every_method) {
 }
 
 /// Methods that look at all queries or rows, and find the sums over earlier ones.
-const std::vector<std::string> kWithStates = {
-    "h2o", "ems", "cam", "expected-attention", "kvzap", "infllm", "compactor", "lookahead(h2o)", "ada(h2o):over=model"};
+const std::vector<std::string> kWithStates = {"h2o",
+                                              "ems",
+                                              "cam",
+                                              "expected-attention",
+                                              "kvzap",
+                                              "infllm",
+                                              "compactor",
+                                              "lookahead(h2o)",
+                                              "ada(h2o):over=model",
+                                              "kvzip:after=chunk,chunk=64",
+                                              "ada(kvzip(snapkv):after=chunk,chunk=128,even=0.01):over=model"};
 
 TEST_F(KnownTexts, pass_only_new_rows_where_methods_look_at_all_queries) {
   Session session(model_, options());
@@ -173,6 +182,29 @@ TEST_F(KnownTexts, are_taken_by_a_second_pass_as_soon_as_the_first_has_read_them
     const int once = quanta({impl, plan, {.text = text, .known = &known}});
     EXPECT_EQ(once, anew - kMost / impl.options.chunk * impl.hparams.n_layer) << spec;
   }
+}
+
+TEST_F(KnownTexts, repeat_only_chunks_that_no_state_has) {
+  Session session(model_, options());
+  auto& impl = session.impl();
+  const auto text = tokens(500, 3);
+  const auto known_by = [&](const char* spec) {
+    engine::TextStore store(kMemory);
+    const engine::ReadingPlan plan(impl, 500, options_of(spec, "64"));
+    constexpr int kMost = 384;
+    const engine::KnownLimits limits{plan.first_seen(impl), plan.states(impl, kMost)};
+    const auto take = [&] {
+      return std::make_unique<engine::KnownText>(impl, store, "", text, kMost, limits, plan.first().scratch_type());
+    };
+    const int anew = quanta({impl, plan, {.text = text, .known = take().get()}});
+    const auto known = take();
+    const std::vector<CacheOptions> caches = {options_of(spec, "64")};
+    const engine::ReadingPlan rest(impl, {.text = 500, .known = known->tokens()}, caches);
+    return (anew - quanta({impl, rest, {.text = text, .known = known.get()}})) / impl.hparams.n_layer;
+  };
+  const int text_alone = 384 / impl.options.chunk;
+  EXPECT_EQ(known_by("kvzip:chunk=128"), text_alone);
+  EXPECT_GE(known_by("kvzip:after=chunk,chunk=128"), text_alone + 3);
 }
 
 TEST_F(KnownTexts, are_read_from_the_last_state_that_all_observers_have) {

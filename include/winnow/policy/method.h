@@ -137,6 +137,9 @@ struct Replay {
   std::vector<Passage> passages;
   attention::Reduction reduction = attention::Reduction::max;
   attention::RowScale scale = attention::RowScale::one;
+  /// Names passages that do not depend on later text: prompts with a common beginning have the same ones after parts of
+  /// it. Empty: they may differ.
+  std::string name = {};
 
   bool operator==(const Replay&) const = default;
   /// True if a passage contains draft tokens. Equal replays may then read different tokens.

@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "policy/observers/replayed.h"
 
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <span>
+#include <string>
 #include <utility>
 
 #include "base/as_size.h"
@@ -19,7 +25,7 @@ class Replayed : public ObserverOf<attention::ColumnStatistics> {
   };
 
   Replayed(const Wanted& wanted, const ObservedLayer& layer)
-      : columns_(observed(wanted), query_heads(wanted, layer), layer.prompt.tokens) {}
+      : replay_(wanted.replay), columns_(observed(wanted), query_heads(wanted, layer), layer.prompt.tokens) {}
 
   static ObserverBytes bytes(const Wanted& wanted, const ObservedLayer& layer) {
     return {as_size(query_heads(wanted, layer)) * as_size(layer.prompt.tokens) * sizeof(float), 0};
@@ -29,6 +35,32 @@ class Replayed : public ObserverOf<attention::ColumnStatistics> {
   }
 
   static int first_row(const Wanted& /*wanted*/, const LayerPrompt& prompt) { return prompt.tokens; }
+
+  static std::string state_name(const Wanted& wanted) {
+    const auto& replay = wanted.replay;
+    if (replay.passages.empty() || replay.name.empty()) return {};
+    return fmt::format("{} {} {}", replay.name, replay.reduction == attention::Reduction::max ? "max" : "sum",
+                       replay.scale == attention::RowScale::one ? "one" : "inverse-input");
+  }
+  static std::size_t state_bytes(const Wanted& wanted, const ObservedLayer& layer, int rows) {
+    return as_size(query_heads(wanted, layer)) * known_columns(wanted.replay, rows) * sizeof(float);
+  }
+
+  void take_state(int rows, std::span<const std::byte> state) override {
+    const std::size_t known = known_columns(replay_, rows);
+    const auto* from = reinterpret_cast<const float*>(state.data());
+    for (int h = 0; h < columns_.query_heads(); ++h, from += known) std::copy_n(from, known, columns_.head(h).begin());
+  }
+  void keep_state(int rows, std::span<std::byte> state) override {
+    kept_rows_ = rows;
+    kept_ = state;
+  }
+  void end_layer(const EndedLayer& /*layer*/) override {
+    if (kept_.empty()) return;
+    const std::size_t known = known_columns(replay_, kept_rows_);
+    auto* to = reinterpret_cast<float*>(kept_.data());
+    for (int h = 0; h < columns_.query_heads(); ++h) to = std::copy_n(columns_.head(h).begin(), known, to);
+  }
 
   std::vector<attention::ColumnStatistics*> columns() override { return {&columns_}; }
   const attention::ColumnStatistics& result() const override { return columns_; }
@@ -43,7 +75,19 @@ class Replayed : public ObserverOf<attention::ColumnStatistics> {
     return wanted.replay.passages.empty() ? 0 : layer.shape.query_heads;
   }
 
+  /// Number of leading columns that passages after the first `rows` rows, or earlier ones, have recorded.
+  static std::size_t known_columns(const Replay& replay, int rows) {
+    int out = 0;
+    for (const auto& passage : replay.passages) {
+      if (passage.after && *passage.after <= rows) out = std::max(out, passage.recorded.end);
+    }
+    return as_size(out);
+  }
+
+  const Replay& replay_;
   attention::ColumnStatistics columns_;
+  int kept_rows_ = 0;
+  std::span<std::byte> kept_ = {};
 };
 
 class ReplayRequest : public Request<Replayed> {
