@@ -4,6 +4,7 @@ one ended."""
 
 import json
 import os
+import re
 import resource
 import signal
 import subprocess
@@ -80,6 +81,19 @@ def test_what_is_no_answer_stays(f):
         errors = f.run(f.prompts, path, code=1)
         assert f"mine line {line} is not an answer" in errors and errors.count("\n") == 1, (data[:60], errors)
         assert read(path) == data, data[:60]
+
+
+@pytest.mark.parametrize("more", [[], ["--kv", "snapkv:window=8", "--budget", "40"], ["--protocol", "question-agnostic"]])
+def test_a_common_beginning_is_read_once(f, more):
+    """Answers are those of each prompt in a run of its own."""
+    texts = ["words to begin with " * 20 + end for end in ("", "and one", "and two more", "")]
+    lines = prompts_of(texts).splitlines(keepends=True)
+    errors = f.run(write(f"{f.path}/common.jsonl", "".join(lines)), f"{f.path}/together.jsonl", "-v", *more)
+    found, asked = re.search(r"(\d+) of (\d+) tokens begin a prompt like an earlier one", errors).groups()
+    assert int(asked) * 0.5 < int(found) < int(asked)
+    for i, line in enumerate(lines):
+        f.run(write(f"{f.path}/one.jsonl", line), f"{f.path}/alone{i}.jsonl", *more)
+    assert records(f"{f.path}/together.jsonl") == [records(f"{f.path}/alone{i}.jsonl")[0] for i in range(len(lines))]
 
 
 def test_the_prompts_are_not_the_answers(f):

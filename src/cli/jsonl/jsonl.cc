@@ -102,6 +102,15 @@ struct Pending {
   CacheStats compressed = {};
 };
 
+/// All of the free memory. A tenth of it is for texts, so that prompts with a common beginning read it once.
+SchedulerOptions scheduling(const RunOptions& options) {
+  const std::size_t memory = available_memory();
+  return {.parallel = options.parallel,
+          .max_itl = std::chrono::milliseconds::max(),
+          .memory = memory - memory / 10,
+          .prefix_memory = memory / 10};
+}
+
 class Jsonl {
  public:
   Jsonl(const RunOptions& options, JsonlFiles& files, Session& session)
@@ -109,7 +118,7 @@ class Jsonl {
         files_(files),
         session_(session),
         settings_(settings_of(options, session.model())),
-        scheduler_(session, {options.parallel, std::chrono::milliseconds::max(), available_memory()}) {}
+        scheduler_(session, scheduling(options)) {}
 
   void run() {
     try {
@@ -123,6 +132,8 @@ class Jsonl {
     }
     if (unwritten_) std::rethrow_exception(unwritten_);
     const bool is_whole = !unread_ && bad_lines_.count() == 0;
+    if (const auto use = scheduler_.prefix_use(); use.found > 0)
+      log().info("{} of {} tokens begin a prompt like an earlier one, and were not read again", use.found, use.asked);
     if (is_whole || answered_ + known_ > 0)
       log().info("{} answered, {} known before: {}", answered_, known_, options_.output);
     if (unread_) std::rethrow_exception(unread_);
@@ -173,6 +184,7 @@ class Jsonl {
     const auto pending = std::make_shared<Pending>(
         Pending{std::move(hash), id, tokens, {model, before_question(text).with_question(text.question)}});
     Request request = request_of(std::move(prompt), options_.protocol);
+    request.text().cache_salt = "";
     request.keep = options_.cache;
     request.generate = pending->splitter.with_format(options_.generate);
     request.events.on_text = [pending](const Cache& cache, std::span<const float>) {
