@@ -368,14 +368,14 @@ def test_what_run_has_saved_goes_on_in_chat(model, tmp_path):
     whole = run("-f", text, "-p", "what?", "--save-kv", saved).stdout
     assert ", 1 message, " in subprocess.run([WINNOW, "inspect", saved], capture_output=True, text=True).stdout
     answered = run("--load-kv", saved)
-    assert answered.stdout == whole and "ends with a question" not in answered.stderr, "the question is answered"
+    assert answered.stdout == whole and "ends with an unanswered question" not in answered.stderr, "the question is answered"
     answers, errors = chat(["and?", "/stats"], *few, "--load-kv", saved)
     other = run("--load-kv", saved, "-p", "and?")
     assert answers == other.stdout
     for said in (errors, other.stderr):
         assert f"{saved} ends with an unanswered question, and yours follows it" in said, said
     run("-f", text, "-p", "what?", "--protocol", "question-agnostic", "--save-kv", saved)
-    assert "ends with a question" not in run("--load-kv", saved, "-p", "and?").stderr, "the text alone was saved"
+    assert "ends with an unanswered question" not in run("--load-kv", saved, "-p", "and?").stderr, "the text alone was saved"
 
 
 def test_thoughts_go_to_stderr(thinks, ten):

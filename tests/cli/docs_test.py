@@ -133,7 +133,7 @@ def test_wrong_usage(model, good, tmp_path):
     refused("add", "-m", model, "--store", store, good, "--kv", "snapkv", says="snapkv needs a budget", code=2)
     refused("add", "-m", model, "--store", good, good, says="it is not a folder")
     refused("add", "-m", model, "--store", store, FOLDER / "none.txt", says="none.txt")
-    refused("gc", "--store", store, "--max-bytes", "10%", says="no size", code=2)
+    refused("gc", "--store", store, "--max-bytes", "10%", says="not a size", code=2)
     refused("import", "--store", store, good, says="is not an exported document")
     refused("import", "--store", FOLDER / "none", good, says="is not an exported document")
     refused("add", "-m", good, "--store", FOLDER / "none", good, says="good.txt")

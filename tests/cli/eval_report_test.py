@@ -354,7 +354,7 @@ def test_a_file_of_mine_is_not_replaced(work, all_records, tmp_path, extension):
 
 def test_a_page_without_gnuplot_has_the_same_tables(work, page):
     bare = report(f"{work}/run", f"{work}/bare.html", PATH=f"{work}/nothing")
-    assert "Plots need gnuplot" in bare and Page(bare).tables == page.tables and "<svg" not in bare
+    assert "There are no plots, because gnuplot" in bare and Page(bare).tables == page.tables and "<svg" not in bare
 
 
 needs_browser = pytest.mark.skipif(not CHROMIUM, reason="Chromium is not installed (Debian: chromium)")

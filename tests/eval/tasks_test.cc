@@ -229,7 +229,7 @@ TEST_F(TasksTest, choices_are_cut_out_of_the_instruction) {
   EXPECT_EQ(samples[0].choices[2].scored, " rain");
   EXPECT_EQ(samples[0].references.front(), samples[0].choices[1].name);
   ASSERT_EQ(data_.bad_lines().size(), 1U);
-  EXPECT_NE(data_.bad_lines().front().find("arc-easy.json line 2: the answer is answer9, there are 3 choices"),
+  EXPECT_NE(data_.bad_lines().front().find("arc-easy.json line 2: the answer is answer9, but there are 3 choices"),
             std::string::npos);
 }
 

@@ -171,7 +171,7 @@ def test_the_guide_has_the_same_limits(limits):
 def test_a_bias_is_for_a_token_by_its_one_name(server, name):
     path, body = chat(logit_bias={"1": 1, name: 2})
     status, reply = server.post(path, body)
-    assert status == 400 and sentence(reply, f"logit_bias has '{name}'")["param"] == "logit_bias"
+    assert status == 400 and sentence(reply, f"logit_bias has the name '{name}'")["param"] == "logit_bias"
 
 
 def test_salts_of_any_length_take_the_same_memory(model):

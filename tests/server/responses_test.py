@@ -151,7 +151,7 @@ REFUSED = [
     ({"input": [{"role": "user"}]}, "input[0].content", "is missing"),
     ({"input": [{"content": "a"}]}, "input[0].role", "is missing"),
     ({"input": [{"role": "user", "content": [{"type": "input_image", "image_url": "x"}]}]}, "input[0].content[0].type", "is input_image: winnow reads input_text"),
-    ({"input": [{"type": "item_reference", "id": "x"}]}, "input[0].type", "nothing is stored"),
+    ({"input": [{"type": "item_reference", "id": "x"}]}, "input[0].type", "items are not stored"),
     ({"input": [{"type": "function_call", "call_id": "a", "name": "b", "arguments": "{"}]}, "input[0].arguments", "cannot be read"),
     ({"input": [{"type": "function_call_output", "output": "b"}]}, "input[0].call_id", "is missing"),
     ({"previous_response_id": "resp_1"}, "previous_response_id", "responses are not stored"),

@@ -113,4 +113,4 @@ def test_what_is_not_there_is_named_once(family):
     for _ in range(2):
         check(server, bias, "mini-swe-agent")
     for tool in OTHER_RESPONSES + OTHER_MESSAGES:
-        assert server.said().count(f"tools of the type {tool['type']} are not there") == 1
+        assert server.said().count(f"tools of the type {tool['type']} are not supported") == 1
