@@ -298,7 +298,8 @@ TEST(RedisTest, a_full_server_refuses_and_keeps_what_it_has) {
   test::RedisServer server({"--maxmemory", "20mb", "--maxmemory-policy", "noeviction"});
   const auto store = store::open({server.url()}, Missing::is_created);
   add(*store, "0000", pattern(1'000'000, 1));
-  EXPECT_NE(refusal([&] { add(*store, "0001", pattern(60'000'000, 2)); }).find("refuses the command: OOM"), std::string::npos);
+  EXPECT_NE(refusal([&] { add(*store, "0001", pattern(60'000'000, 2)); }).find("refuses the command: OOM"),
+            std::string::npos);
   EXPECT_FALSE(store->value("0001", {}));
   add(*store, "0002", pattern(1'000'000, 3));
   EXPECT_TRUE(store->value("0000", {}));
