@@ -192,14 +192,17 @@ TEST_F(KnownTexts, repeat_only_chunks_that_no_state_has) {
     engine::TextStore store(kMemory);
     const engine::ReadingPlan plan(impl, 500, options_of(spec, "64"));
     constexpr int kMost = 384;
-    const engine::KnownLimits limits{plan.first_seen(impl), plan.states(impl, kMost)};
+    const engine::PassLimits limits{plan.first_seen(impl), plan.states(impl, kMost)};
     const auto take = [&] {
-      return std::make_unique<engine::KnownText>(impl, store, "", text, kMost, limits, plan.first().scratch_type());
+      return std::make_unique<engine::KnownText>(impl, engine::TextTiers{store}, "", text, kMost, limits,
+                                                 plan.first().scratch_type());
     };
     const int anew = quanta({impl, plan, {.text = text, .known = take().get()}});
     const auto known = take();
     const std::vector<CacheOptions> caches = {options_of(spec, "64")};
-    const engine::ReadingPlan rest(impl, {.text = 500, .known = known->tokens()}, caches);
+    engine::ReadingSizes sizes{.text = 500};
+    sizes.known = known->tokens();
+    const engine::ReadingPlan rest(impl, sizes, caches);
     return (anew - quanta({impl, rest, {.text = text, .known = known.get()}})) / impl.hparams.n_layer;
   };
   const int text_alone = 384 / impl.options.chunk;

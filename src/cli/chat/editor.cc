@@ -125,7 +125,7 @@ class EditedLines : public LineReader {
       const int got = self.next_byte(byte);
       if (got <= 0) return got;
       const std::size_t n = std::mbrtowc(out, &byte, 1, &state);
-      if (n == as_size(-1)) state = {};  // invalid bytes are skipped
+      if (n == static_cast<std::size_t>(-1)) state = {};  // invalid bytes are skipped
       if (n <= 1) return self.take_down_hint(out);
     }
   }

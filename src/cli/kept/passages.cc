@@ -22,8 +22,9 @@ std::vector<std::int64_t> sums_of_heads(const Kept& kept, const TextTokens& text
   for (const auto layer : kept.chosen()) {
     for (const auto& head : kept.layers[layer]) {
       for (const auto position : head) {
+        if (position < text.first) continue;
         const auto index = as_size(position - text.first);
-        if (position >= text.first && index < text.token_texts.size()) ++sums[index + 1];
+        if (index < text.token_texts.size()) ++sums[index + 1];
       }
     }
   }
