@@ -133,6 +133,17 @@ struct PrefixUse {
   std::size_t bytes = 0;      ///< held by all stored texts
 };
 
+/// Stored blocks of texts, of 64 tokens each.
+struct TextUse {
+  std::size_t memory_bytes = 0;  ///< with states
+  std::size_t memory_blocks = 0;
+  std::size_t stored_bytes = 0;   ///< in the folder SchedulerOptions::texts; 0 for a Redis server
+  std::size_t stored_blocks = 0;  ///< in the same
+  std::uint64_t read = 0;         ///< blocks read from there
+  std::uint64_t written = 0;      ///< blocks written there
+  std::uint64_t damaged = 0;      ///< blocks found damaged there
+};
+
 /// Current state of a request.
 struct RequestState {
   enum class Phase : std::uint8_t {
@@ -187,6 +198,7 @@ class WINNOW_EXPORT Scheduler {
   /// Bytes promised now.
   std::size_t promised() const;
   PrefixUse prefix_use() const;
+  TextUse text_use() const;
   /// The longest time, so far, that answers have waited for one quantum of reading, including the work before it
   /// (ending and beginning requests). Reading exceeds SchedulerOptions::max_itl by no more than that.
   double longest_quantum_ms() const;

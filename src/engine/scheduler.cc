@@ -408,4 +408,12 @@ PrefixUse Scheduler::prefix_use() const {
   return out;
 }
 
+TextUse Scheduler::text_use() const {
+  const auto& room = impl_->room;
+  TextUse out = room.tier == nullptr ? TextUse() : room.tier->use();
+  out.memory_bytes = room.texts.held();
+  out.memory_blocks = room.texts.blocks();
+  return out;
+}
+
 }  // namespace winnow

@@ -139,6 +139,7 @@ void TextStore::drop_leaf(Node& node) {
   node.siblings->erase(key);
   ++dropped_;
   ++generation_;
+  --blocks_;
 }
 
 bool TextStore::reserve(std::size_t bytes) {
@@ -161,6 +162,7 @@ void TextStore::put(std::string_view owner, std::span<const TextBlockPtr> chain)
       held_ += block->bytes();
       by_use_.emplace(0, node.get(), "");
       ++generation_;
+      ++blocks_;
     }
     nodes.push_back(node.get());
     next = &node->next;

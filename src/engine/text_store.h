@@ -93,6 +93,8 @@ class TextStore {
   std::size_t held() const { return held_; }
   /// Number of blocks dropped so far.
   std::uint64_t dropped() const { return dropped_; }
+  /// Number of blocks stored now.
+  std::size_t blocks() const { return blocks_; }
 
  private:
   struct Node;
@@ -128,6 +130,7 @@ class TextStore {
   std::size_t reserved_ = 0;
   std::uint64_t dropped_ = 0;
   std::uint64_t generation_ = 0;
+  std::size_t blocks_ = 0;
   std::uint64_t uses_ = 0;
   std::map<std::string, Children, std::less<>> owners_;
   std::set<Use> by_use_;

@@ -154,6 +154,9 @@ struct TextTier::Impl {
   TierHealth health;
   std::size_t queue;
   std::atomic<std::size_t> queued{0};
+  std::atomic<std::uint64_t> read{0};  ///< blocks, like the next two
+  std::atomic<std::uint64_t> written{0};
+  std::atomic<std::uint64_t> damaged{0};
   std::mutex mutex;
   std::condition_variable has_ended;
   int ends = 0;  ///< of work since the last wait
@@ -166,7 +169,14 @@ TextTier::TextTier(std::unique_ptr<store::Values> values, const TextKey& session
 
 TextTier::~TextTier() = default;
 
-std::optional<store::ValuesHeld> TextTier::held() const { return impl_->values->held(); }
+TextUse TextTier::use() const {
+  TextUse out{.read = impl_->read, .written = impl_->written, .damaged = impl_->damaged};
+  if (const auto held = impl_->values->held()) {
+    out.stored_bytes = held->bytes;
+    out.stored_blocks = held->count;
+  }
+  return out;
+}
 
 void TextTier::keep(std::string_view owner, std::span<const TextBlockPtr> chain) {
   std::vector<Token> text;
@@ -178,18 +188,20 @@ void TextTier::keep(std::string_view owner, std::span<const TextBlockPtr> chain)
   if (chain.empty() || (impl_->queued > 0 && impl_->queued + bytes > impl_->queue)) return;
   impl_->queued += bytes;
   const auto shared = std::make_shared<std::vector<TextBlockPtr>>(chain.begin(), chain.end());
-  impl_->writer.post([this, bytes, shared, names = names(owner, text)] {
-    impl_->health.attempt(TierHealth::writing, [&] { impl_->write(names, *shared); });
+  impl_->writer.post([impl = impl_.get(), bytes, shared, names = names(owner, text)] {
+    impl->health.attempt(TierHealth::writing, [&] { impl->write(names, *shared); });
     shared->clear();
-    impl_->queued -= bytes;
+    impl->queued -= bytes;
   });
 }
 
 void TextTier::Impl::write(std::span<const TextName> names, std::span<const TextBlockPtr> chain) {
   std::vector<store::NewValue> out;
   for (std::size_t i = 0; i < chain.size(); ++i) {
-    out.push_back(
-        {names[i].key.print(), value_bytes(*chain[i]), [&, i](ByteSink& to) { write_value(names[i], *chain[i], to); }});
+    out.push_back({names[i].key.print(), value_bytes(*chain[i]), [&, i](ByteSink& to) {
+                     write_value(names[i], *chain[i], to);
+                     ++written;
+                   }});
   }
   values->keep(out);
 }
@@ -246,7 +258,11 @@ bool TextTier::Impl::read_block(const TextName& name, TextBlock& block) {
   const auto key = name.key.print();
   const auto found = values->get(key, value_bytes(block));
   if (!found) return false;
-  if (!found->parts.empty() && read_value(found->parts.front(), name, block)) return true;
+  if (!found->parts.empty() && read_value(found->parts.front(), name, block)) {
+    ++read;
+    return true;
+  }
+  ++damaged;
   log().warn("a block of {} tokens in {} is damaged and is removed; its text is read anew", block.tokens().size(),
              values->name());
   values->erase(key);

@@ -14,6 +14,7 @@
 #include "engine/text_store.h"
 #include "engine/text_value.h"
 #include "store/values.h"
+#include "winnow/scheduler.h"
 
 namespace winnow::engine {
 
@@ -57,8 +58,8 @@ class TextTier {
   /// Waits at most `most` for the end of a count() or read().
   void wait(std::chrono::milliseconds most);
 
-  /// The stored values, if the store reports them.
-  std::optional<store::ValuesHeld> held() const;
+  /// Without the fields about memory.
+  TextUse use() const;
 
  private:
   struct Impl;

@@ -267,7 +267,8 @@ void EngineThread::Impl::withdraw(Group& group) {
 }
 
 void EngineThread::Impl::publish() {
-  EngineLoad now{{}, scheduler->promised(), scheduler->prefix_use(), scheduler->longest_quantum_ms()};
+  EngineLoad now{
+      {}, scheduler->promised(), scheduler->prefix_use(), scheduler->text_use(), scheduler->longest_quantum_ms()};
   for (const auto& state : scheduler->states()) {
     const auto found = known.find(state.id);
     if (found == known.end()) continue;

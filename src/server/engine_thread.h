@@ -81,6 +81,7 @@ struct EngineLoad {
   std::vector<EngineState> states;
   std::size_t promised = 0;  ///< bytes
   PrefixUse prefixes;
+  TextUse texts;
   double longest_quantum_ms = 0;  ///< Scheduler::longest_quantum_ms()
 };
 

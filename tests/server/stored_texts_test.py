@@ -3,6 +3,7 @@
 
 import pathlib
 import random
+import re
 import signal
 import subprocess
 
@@ -24,6 +25,12 @@ def ask(server, turns, way=WAYS[1]):
     messages.append({"role": "user", "content": "And where does it sail?"})
     reply = server.good(CHAT, {"messages": messages, "max_tokens": 10, "ignore_eos": True, "winnow": way})
     return reply["choices"][0]["message"]["content"], reply["usage"]["prompt_tokens_details"]["cached_tokens"]
+
+
+def measured(server):
+    """Values of the metrics about texts, by their last label."""
+    lines = re.findall(r'^(winnow_text_\w+)\{.*"(\w+)"\} ([0-9.e+]+)$', server.ask("GET", "/metrics")[2].decode(), re.MULTILINE)
+    return {(name, label): float(value) for name, label, value in lines}
 
 
 @pytest.fixture
@@ -64,6 +71,10 @@ def test_a_restarted_server_knows_texts(model, where, cold, number):
             for way in WAYS:
                 answer, found = ask(server, turns, way)
                 assert answer == cold[turns, way["kv"]] and found > cached - 200, (turns, way)
+        values = measured(server)
+        assert values["winnow_text_blocks_total", "read"] >= (cached - 200) // 64 and values["winnow_text_blocks_total", "damaged"] == 0
+        server.end()
+        assert 0 < values["winnow_text_blocks", "folder"] <= len(stored(where)) and values["winnow_text_blocks", "memory"] > 0
 
 
 def test_what_is_damaged_is_read_anew(model, where, cold):

@@ -64,6 +64,7 @@ struct Metrics::Impl {
   Gauge& entries_of(const std::string& spec);
   void show_requests(const EngineLoad& load);
   void show_prefixes(const PrefixUse& now);
+  void show_texts(const TextUse& now);
   void ended(const PromptEnd& end);
 
   prometheus::Registry registry;
@@ -109,11 +110,18 @@ struct Metrics::Impl {
                                 "later requests (prefixes).");
   Family<Gauge>& entries =
       gauges("winnow_kv_entries", "Entries held by requests, over all layers and KV heads, by spec.");
+  Family<Gauge>& text_bytes = gauges("winnow_text_bytes",
+                                     "Bytes of texts stored for later requests: in memory, or in the folder of "
+                                     "--texts.");
+  Family<Gauge>& text_blocks = gauges("winnow_text_blocks", "Blocks of 64 tokens of such texts.");
+  Family<Counter>& text_events =
+      counters("winnow_text_blocks_total", "Blocks read from --texts, written to it, or found damaged there.");
   Gauge& longest_quantum = gauge("winnow_prefill_longest_quantum_seconds",
                                  "Longest time of one quantum of reading a prompt, during which answers wait.");
   Family<Counter>& refused = counters("winnow_rejected_total", "Refused requests by the error's code or type.");
 
   std::mutex show_mutex;
+  TextUse texts_shown;
   PrefixUse shown;                              ///< values of the counters
   std::map<std::string, Gauge*> entries_shown;  ///< by spec
 };
@@ -123,6 +131,20 @@ Gauge& Metrics::Impl::entries_of(const std::string& spec) {
   if (found != entries_shown.end()) return *found->second;
   const std::string& name = entries_shown.size() < kMostSpecs ? spec : "other";
   return *entries_shown.emplace(name, &entries.Add({{"spec", name}})).first->second;
+}
+
+void Metrics::Impl::show_texts(const TextUse& now) {
+  text_bytes.Add({{"tier", "memory"}}).Set(static_cast<double>(now.memory_bytes));
+  text_bytes.Add({{"tier", "folder"}}).Set(static_cast<double>(now.stored_bytes));
+  text_blocks.Add({{"tier", "memory"}}).Set(static_cast<double>(now.memory_blocks));
+  text_blocks.Add({{"tier", "folder"}}).Set(static_cast<double>(now.stored_blocks));
+  const auto count = [this](const char* event, std::uint64_t before, std::uint64_t after) {
+    text_events.Add({{"event", event}}).Increment(static_cast<double>(after - before));
+  };
+  count("read", texts_shown.read, now.read);
+  count("written", texts_shown.written, now.written);
+  count("damaged", texts_shown.damaged, now.damaged);
+  texts_shown = now;
 }
 
 void Metrics::Impl::show_requests(const EngineLoad& load) {
@@ -194,6 +216,7 @@ std::string Metrics::text(const EngineLoad& load) {
   const std::lock_guard lock(impl_->show_mutex);
   impl_->show_requests(load);
   impl_->show_prefixes(load.prefixes);
+  impl_->show_texts(load.texts);
   impl_->longest_quantum.Set(load.longest_quantum_ms / 1000);
   return prometheus::TextSerializer().Serialize(impl_->registry.Collect());
 }
