@@ -13,10 +13,9 @@
 
 namespace winnow::engine {
 
-/// Tokens of an answer whose memory is promised together. Many answers end within one portion, and a long one rarely
-/// has to stop for the next. An answer that waits for memory holds its cache meanwhile, which argues against smaller
-/// portions; a request that ends at once has been promised a whole one, which argues against larger ones. A multiple of
-/// LaneStorage::kTailBlock, because lanes grow by such blocks.
+/// Tokens of an answer whose memory is promised together. An answer that waits for memory holds its cache meanwhile,
+/// which argues against smaller portions; a request that ends at once has been promised a whole one, which argues
+/// against larger ones. A multiple of LaneStorage::kTailBlock, because lanes grow by such blocks.
 inline constexpr int kPortion = 256;
 
 /// Rows of a text whose logits are computed together.

@@ -131,7 +131,7 @@ TEST(Json, refuses_members_that_come_twice_and_names_them) {
         parse_json<Json>(text, {.kept = kept});
         ADD_FAILURE() << text;
       } catch (const JsonError& error) {
-        EXPECT_STREQ(error.what(), "its JSON has a twice in one object");
+        EXPECT_STREQ(error.what(), "its JSON has the name a twice in one object");
       }
     }
   }

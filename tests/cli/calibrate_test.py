@@ -93,7 +93,7 @@ def test_one_that_cannot_be_used_is_refused(model, text, calibration, folder):
     refused(text, "is not a calibration")
     refused(folder / "absent.cal", "No such file")
     other = make_tiny_gguf(f"{folder}/other.gguf", "qwen2")
-    refused(calibration, "which is not", of=other)
+    refused(calibration, "not with", of=other)
 
 
 def test_what_is_no_calibration_is_not_replaced(model, text, calibration, folder):

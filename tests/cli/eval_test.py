@@ -408,7 +408,7 @@ def test_beyond_context_reads_prompts_as_they_are(work, more_data):
 def test_rope_options_widen_the_context(work, more_data):
     _, found = niah(work, "scaled", "--rope-scaling", "linear:8")
     assert found and all(r["rope"] == "linear:8" and "beyond_context" not in r for r in found)
-    assert "context 512" in niah(work, "half", "--rope-scaling", "linear:2", code=1)[0]
+    assert "context of 512" in niah(work, "half", "--rope-scaling", "linear:2", code=1)[0]
     _, found = niah(work, "based", "--rope-freq-base", "1e6")
     assert found and all(r["rope"] == "base:1000000" and r["beyond_context"] == 256 for r in found)
 

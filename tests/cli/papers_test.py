@@ -189,7 +189,7 @@ def test_a_folder_holds_several_recipes(work, model, data):
         pytest.param({"measures": [{"name": "a", "tasks": ["niah"], "methods": ["snap"], "budgets": ["8"]}]}, ["measures[0].methods[0]: ", "snap"], id="unknown_method"),
         pytest.param({"measures": [{"name": "a", "tasks": ["niah"], "methods": ["snapkv"], "budgets": ["many"]}]}, ["measures[0].budgets[0]: ", "many"], id="unknown_budget"),
         pytest.param({"measures": [{"name": "a", "tasks": ["niah"], "methods": ["snapkv"]}]}, ["measures[0].methods[0]: snapkv needs a budget"], id="no_budget"),
-        pytest.param({"rows": [{"name": "a"}, {"name": "b"}]}, ["rows[0] and columns[0]: 2 methods of the measure all are meant"], id="several_caches"),
+        pytest.param({"rows": [{"name": "a"}, {"name": "b"}]}, ["rows[0] and columns[0]: 2 methods of the measure all fit"], id="several_caches"),
         pytest.param({"rows": [{"name": "a", "select": {"method": "full"}}, {"name": "b", "select": {"method": "h2o"}}]}, ["rows[1] and columns[0]: the row selects the method h2o, but the measure all has full, snapkv:window=4"], id="method_of_no_measure"),
         pytest.param({"columns": [{"name": "a", "select": {"budget": "24"}}, {"name": "b", "select": {"budget": "32"}}]}, ["rows[0] and columns[1]: the column selects the budget 32, but the measure all has 24, 48"], id="budget_of_no_measure"),
         pytest.param({"columns": [{"name": "a", "select": {"budget": "24", "protocol": "question-agnostic"}}, {"name": "b"}]}, ["rows[0] and columns[0]: the column selects the protocol question-agnostic, but the measure all has question-aware"], id="protocol_of_no_measure"),

@@ -83,7 +83,7 @@ TEST_F(StoredAskTest, a_store_tells_which_layers_decide) {
   stored("small", tokens(900, 4), "snapkv", "90");
   names.push_back("small");
   EXPECT_EQ(refusal([&] { store_.calibrate(names); }),
-            "the document small cannot be used to find deciding layers: it was compressed by snapkv");
+            "the document small cannot be used to find deciding layers: it was compressed by snapkv when it was added");
   auto other = tiny();
   other.seed += 1;
   write_tiny_gguf(other, folder_ / "other.gguf");

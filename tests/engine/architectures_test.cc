@@ -194,9 +194,9 @@ TEST_F(SharedKeys, methods_that_choose_what_is_read_are_refused) {
     try {
       prefill(with_budget(spec));
     } catch (const UsageError& error) {
-      EXPECT_EQ(error.what(),
-                Spec::parse(spec).print() +
-                    " cannot run yet with a model in which 3 layers read other layers' keys: it chooses keys for one");
+      EXPECT_EQ(error.what(), Spec::parse(spec).print() +
+                                  " cannot run yet with a model in which 3 layers read other layers' keys: it chooses "
+                                  "keys for one layer's queries");
       refused.insert(spec);
     }
   }

@@ -308,7 +308,7 @@ TEST_F(CalibrationFile, of_another_kind_version_or_model_is_refused) {
   other.seed = 2;
   write_tiny_gguf(other, other_path);
   calibrated(file_, *Model::load(other_path));
-  expect_refused(bytes_of_file(file_), "which is not tiny");
+  expect_refused(bytes_of_file(file_), "not with tiny");
 }
 
 TEST_F(CalibrationFile, with_checksums_that_hold_is_checked_all_the_same) {

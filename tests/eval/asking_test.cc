@@ -61,7 +61,8 @@ TEST(Methods, auto_is_what_is_recommended_for_the_protocols) {
 TEST(Methods, that_cannot_be_are_refused) {
   EXPECT_NE(usage_error([] { methods_of({"samkw"}); }).find("did you mean samkv?"), std::string::npos);
   EXPECT_NE(usage_error([] { methods_of({"snapkw"}, {"64"}); }).find("did you mean snapkv?"), std::string::npos);
-  EXPECT_EQ(usage_error([] { methods_of({"multi-infllm"}); }), "multi-infllm needs a budget");
+  EXPECT_EQ(usage_error([] { methods_of({"multi-infllm"}); }),
+            "multi-infllm needs a budget: give entries per KV head (512), a share (10%) or bytes (64MiB)");
   EXPECT_NE(usage_error([] { methods_of({"snapkv"}); }).find("budget"), std::string::npos);
   EXPECT_NE(usage_error([] { methods_of({"epic:initial=64,,reuse"}); }), "");
   EXPECT_NE(usage_error([] { methods_of({"samkv:updat=fusion"}); }).find("did you mean update?"), std::string::npos);
@@ -153,7 +154,7 @@ TEST_F(AskingTest, the_longest_documents_lose_their_middles) {
     measure({{one}, answering()}, methods_of({"full"}), Protocol::aware, {fixed + 2, 1 << 16, {}, ""});
   });
   EXPECT_EQ(said, "with a token of each document the prompt has " + std::to_string(fixed + 3) +
-                      " tokens, more than --max-prompt allows (" + std::to_string(fixed + 2));
+                      " tokens, more than --max-prompt allows (" + std::to_string(fixed + 2) + ")");
 }
 
 TEST_F(AskingTest, where_documents_end_is_part_of_the_hash) {

@@ -152,7 +152,7 @@ TEST_F(Parts, of_two_models) {
   EXPECT_EQ(error_of(split([&](int part, gguf_context* gguf) {
                        if (part == 2) gguf_add_tensor(gguf, norm);
                      }).front()),
-            "tensor output_norm.weight is in " + paths[0] + " and in " + paths[2]);
+            "tensor output_norm.weight is both in " + paths[0] + " and in " + paths[2]);
 }
 
 TEST_F(Parts, that_are_cut) {

@@ -84,7 +84,7 @@ def test_the_file_says_how_they_are_pooled(model, work):
 def test_a_pooling_that_a_causal_network_cannot_have_is_refused(model, work, kind):
     path = write_with_keys(model, f"{work}/encoder.gguf", {"llama.pooling_type": (UINT32, kind)})
     result = subprocess.run([WINNOW, "run", "-m", path, "--raw", "-p", "x"], capture_output=True, text=True, timeout=PATIENCE)
-    check_refusal(result, 1, f"llama.pooling_type is {kind}: expected 1 (mean) or 3 (last)")
+    check_refusal(result, 1, f"llama.pooling_type is {kind}, expected 1 (mean) or 3 (last)")
 
 
 BAD = [

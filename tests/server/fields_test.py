@@ -190,7 +190,7 @@ def test_a_budget_of_too_few_bytes_says_how_many_are_needed(server):
 
     error = refused(server, COMPLETION, body("1KiB"))
     assert error["param"] == "winnow.budget" and "a budget of 1KiB has room for 0 entries per KV head" in error["message"], error
-    least = int(re.search(r" and so (\d+)KiB$", error["message"])[1])
+    least = int(re.search(r": give (\d+)KiB or more$", error["message"])[1])
     assert refused(server, COMPLETION, body(f"{least - 1}KiB"))["param"] == "winnow.budget"
     assert server.good(COMPLETION, body(f"{least}KiB"))["winnow"]["entries_per_head"] >= 17
     assert refused(server, COMPLETION, body(5))["param"] == "winnow.budget"
@@ -260,7 +260,7 @@ def test_a_body_that_cannot_be_read(server, path, name):
 def test_a_field_of_very_many_members_that_comes_twice(server, field):
     members = ",".join(f'"m{i}": {i}' for i in range(400_000))
     once, twice = (f'{{"messages": [{{"role": "user", "content": "x"}}], {", ".join([f""" "{field}": {{{members}}}"""] * count)}}}' for count in (1, 2))
-    assert f"has {field} twice" in refused(server, CHAT, twice)["message"]
+    assert f"has the name {field} twice" in refused(server, CHAT, twice)["message"]
     assert refused(server, CHAT, once)["message"]
 
 

@@ -150,7 +150,7 @@ REFUSED = [
     ({"input": [5]}, "input[0]", "an object"),
     ({"input": [{"role": "user"}]}, "input[0].content", "is missing"),
     ({"input": [{"content": "a"}]}, "input[0].role", "is missing"),
-    ({"input": [{"role": "user", "content": [{"type": "input_image", "image_url": "x"}]}]}, "input[0].content[0].type", "is input_image: winnow reads input_text"),
+    ({"input": [{"role": "user", "content": [{"type": "input_image", "image_url": "x"}]}]}, "input[0].content[0].type", "is input_image: winnow supports input_text"),
     ({"input": [{"type": "item_reference", "id": "x"}]}, "input[0].type", "items are not stored"),
     ({"input": [{"type": "function_call", "call_id": "a", "name": "b", "arguments": "{"}]}, "input[0].arguments", "cannot be read"),
     ({"input": [{"type": "function_call_output", "output": "b"}]}, "input[0].call_id", "is missing"),

@@ -241,14 +241,14 @@ def test_streams_end_when_the_turn_is_kept(model, where):
 @pytest.mark.parametrize(
     ("path", "fields", "field", "part"),
     [
-        (CHAT, {"winnow": {"session": ""}}, "winnow.session", "1 to 200 bytes"),
+        (CHAT, {"winnow": {"session": ""}}, "winnow.session", "has 0 bytes: give 1 to 200"),
         (CHAT, {"winnow": {"session": "x" * 201}}, "winnow.session", "201"),
         (CHAT, {"winnow": {"session": "a\nb"}}, "winnow.session", "control"),
         (CHAT, {"winnow": {"session": 7}}, "winnow.session", "string"),
         (CHAT, {"winnow": {"session": "s", "protocol": "question-aware"}}, "winnow.protocol", "question-agnostic"),
         (CHAT, {"n": 2, "winnow": {"session": "s"}}, "n", "2"),
-        (CHAT, {"continue_final_message": True, "winnow": {"session": "s"}}, "continue_final_message", "own"),
-        (CHAT, {"add_generation_prompt": False, "winnow": {"session": "s"}}, "add_generation_prompt", "template"),
+        (CHAT, {"continue_final_message": True, "winnow": {"session": "s"}}, "continue_final_message", "new message"),
+        (CHAT, {"add_generation_prompt": False, "winnow": {"session": "s"}}, "add_generation_prompt", "needs an answer"),
         (CHAT, {"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}], "winnow": {"session": "s"}}, "messages", "user"),
         (CHAT, {"messages": [{"role": "system", "content": "a"}], "winnow": {"session": "s"}}, "messages", "user"),
         ("/v1/completions", {"prompt": "x", "winnow": {"session": "s"}}, "winnow.session", "chat"),
@@ -274,7 +274,7 @@ def test_a_store_of_something_else_is_refused_at_the_start(model, where, work):
         file.write("a note")
     subprocess.run([WINNOW, "docs", "add", note, "-m", model, "--store", where], check=True, capture_output=True)
     result = subprocess.run([WINNOW, "serve", "-m", model, "--port", "0", "--sessions", where], capture_output=True, text=True, check=False)
-    assert result.returncode == 1 and "something else" in result.stderr and len(result.stderr.splitlines()) == 1
+    assert result.returncode == 1 and "something other" in result.stderr and len(result.stderr.splitlines()) == 1
 
 
 @needs_redis

@@ -98,7 +98,7 @@ ConversationRecord parse(const store::Bytes& bytes, const std::string& where, st
 void check_conversation_name(const std::string& name) {
   constexpr std::size_t kMost = 200;
   if (name.empty() || name.size() > kMost)
-    throw UsageError(fmt::format("the name of a session has {} bytes: give 1 to {}", kMost, name.size()));
+    throw UsageError(fmt::format("the name of a session has {} bytes: give 1 to {}", name.size(), kMost));
   const auto is_control = [](unsigned char c) { return c < ' ' || c == 0x7f; };
   if (std::any_of(name.begin(), name.end(), is_control) || !is_utf8(name))
     throw UsageError(
