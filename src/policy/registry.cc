@@ -56,7 +56,7 @@ void check_name(const std::string& name, const Registry& registry) {
   }
   const auto has_it = [&](const auto& one) { return one.name == name; };
   if (std::ranges::any_of(registry.presets, has_it) || std::ranges::any_of(registry.wrappers, has_it))
-    throw UsageError(fmt::format("there already is a method called '{}'", name));
+    throw UsageError(fmt::format("there is already a method called '{}'", name));
 }
 
 }  // namespace

@@ -72,8 +72,8 @@ def test_memory_in_which_no_request_fits_is_refused(model):
     options = ["--prefix-memory", "0", "--memory"]
     result = subprocess.run([WINNOW, "serve", "-m", model, *options, "1KiB"], capture_output=True, text=True, timeout=PATIENCE)
     check_refusal(result, 2, "--memory 1.0 KiB is too small", "0 B", "--prefix-memory")
-    least = int(re.search(r" takes (\d+)KiB", result.stderr)[1])
-    refuse("-m", model, *options, f"{least - 1}KiB", code=2, parts=[f" takes {least}KiB"])
+    least = int(re.search(r" need (\d+)KiB", result.stderr)[1])
+    refuse("-m", model, *options, f"{least - 1}KiB", code=2, parts=[f" need {least}KiB"])
     with Server(model, *options, f"{least}KiB") as one:
         assert one.good(COMPLETION, {"prompt": [5], "max_tokens": 1})["usage"]["completion_tokens"] == 1
 
