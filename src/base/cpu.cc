@@ -79,10 +79,10 @@ bool multiplies_bf16() {
 
 std::uint64_t processor_kind() {
   constexpr unsigned kStepping = 0xF;
-  constexpr unsigned kSse4AndAvx = 0x30181201;        // SSE3, SSSE3, FMA, SSE4.1, SSE4.2, AVX, F16C
-  constexpr unsigned kAvx2AndAvx512 = 0xD0230020;     // AVX2, AVX-512 F, DQ, IFMA, CD, BW, VL
-  constexpr unsigned kByteInstructions = 0x00005842;  // AVX-512 VBMI, VBMI2, VNNI, BITALG, VPOPCNTDQ
-  constexpr unsigned kTilesAndF16 = 0x03C0000C;       // AVX-512 4VNNIW, 4FMAPS, FP16, AMX
+  constexpr unsigned kSse4AndAvx = 0x30181201;         // SSE3, SSSE3, FMA, SSE4.1, SSE4.2, AVX, F16C
+  constexpr unsigned kAvx2AndAvx512 = 0xD0230020;      // AVX2, AVX-512 F, DQ, IFMA, CD, BW, VL
+  constexpr unsigned kByteInstructions = 0x00005842;   // AVX-512 VBMI, VBMI2, VNNI, BITALG, VPOPCNTDQ
+  constexpr unsigned kTilesAndF16 = 0x03C0000C;        // AVX-512 4VNNIW, 4FMAPS, FP16, AMX
   constexpr unsigned kLaterInstructions = 0x00A00030;  // AVX-VNNI, AVX-512 BF16, AMX-FP16, AVX-IFMA
   const Leaf vendor = cpuid(0, 0);
   const Leaf model = cpuid(1, 0);

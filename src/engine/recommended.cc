@@ -10,8 +10,8 @@ namespace winnow {
 Spec recommended(Protocol protocol) {
   if (protocol == Protocol::agnostic) return Spec::parse("kvzip:rank=model");
   return Spec::parse(
-      "refit(ada(kvzip(span(snapkv:window=question,rows=max,kernel=1,gqa=max):power=1.5):chunk=512,after=chunk):floor=0,"
-      "over=model)");
+      "refit(ada(kvzip(span(snapkv:window=question,rows=max,kernel=1,gqa=max):power=1.5):chunk=512,after=chunk):"
+      "floor=0,over=model)");
 }
 
 MethodInfo describe_recommended() {

@@ -59,7 +59,7 @@ bool TextReading::will_store_stages_of(const TextReading& later) const {
   return stages <= later.stages() && prefix(stages) == later.prefix(stages);
 }
 
-/// Of two texts, one is read first. If this one is, `later` can take `more` tokens from it. That is better if the sum
+/// One of two texts is read first. If it is this one, `later` can take `more` tokens from it. That is better if the sum
 /// of the times until each is read is less: this + (this + later - more) < later + (later + this).
 bool TextReading::will_store_blocks_of(const TextReading& later) const {
   const auto* const now = known_ ? later.known_now() : nullptr;

@@ -89,7 +89,7 @@ class TextReading {
     ElementType type = ElementType::f16;
   };
   KnownKey known_key() const;
-  /// What may be taken from the store now. The result is cached like that of stored().
+  /// The part that may be taken from the store now. The result is cached like that of stored().
   struct Known {
     std::uint64_t generation;  ///< of `texts_.memory`
     KnownKey key;
