@@ -9,6 +9,7 @@
 #include "base/as_size.h"
 #include "engine/greedy_answer.h"
 #include "engine/prompt_reading.h"
+#include "engine/stored_text.h"
 #include "engine/text_store.h"
 #include "support/cache_options.h"
 #include "support/random_tokens.h"
@@ -48,22 +49,10 @@ class KnownTexts : public testing::Test {
   }
 
   static Request request(const CacheOptions& keep, std::vector<Token> text, std::string salt = "") {
-    Request out;
-    out.keep = keep;
-    out.source = RequestText{.tokens = std::move(text), .cache_salt = std::move(salt)};
-    out.generate.max_tokens = kAnswer;
-    out.generate.end = EndOfSequence::ignored;
-    out.generate.logprobs = kLogprobs;
-    return out;
+    return stored_text_request(keep, std::move(text), std::move(salt), kAnswer);
   }
 
-  static RequestEnd run(Scheduler& scheduler, Request request) {
-    RequestEnd out;
-    request.events.on_end = [&](RequestEnd end) { out = std::move(end); };
-    scheduler.add(std::move(request));
-    while (scheduler.advance()) continue;
-    return out;
-  }
+  static RequestEnd run(Scheduler& scheduler, Request request) { return end_of(scheduler, std::move(request)); }
 
   static Answer anew(Session& session, const CacheOptions& keep, const std::vector<Token>& text) {
     Scheduler scheduler(session, {});

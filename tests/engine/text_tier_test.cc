@@ -9,6 +9,7 @@
 #include <set>
 
 #include "engine/greedy_answer.h"
+#include "engine/stored_text.h"
 #include "support/cache_options.h"
 #include "support/damage.h"
 #include "support/random_tokens.h"
@@ -44,23 +45,11 @@ class TextTiers : public testing::Test {
 
   std::vector<Token> tokens(int n, unsigned seed) const { return random_tokens(n, model_->info().n_vocab, seed); }
 
-  Request request(const std::vector<Token>& text, const std::string& salt = "") const {
-    Request out;
-    out.keep = options_of("snapkv", "64");
-    out.source = RequestText{.tokens = text, .cache_salt = salt};
-    out.generate.max_tokens = kAnswer;
-    out.generate.end = EndOfSequence::ignored;
-    out.generate.logprobs = kLogprobs;
-    return out;
+  static Request request(const std::vector<Token>& text, const std::string& salt = "") {
+    return stored_text_request(options_of("snapkv", "64"), text, salt, kAnswer);
   }
 
-  static RequestEnd run(Scheduler& scheduler, Request request) {
-    RequestEnd out;
-    request.events.on_end = [&](RequestEnd end) { out = std::move(end); };
-    scheduler.add(std::move(request));
-    while (scheduler.advance()) continue;
-    return out;
-  }
+  static RequestEnd run(Scheduler& scheduler, Request request) { return end_of(scheduler, std::move(request)); }
 
   SchedulerOptions stored(std::size_t memory = kMuch) const { return {.prefix_memory = memory, .texts = texts_}; }
 
