@@ -7,6 +7,7 @@
 
 #include "base/printable.h"
 #include "server/conversations/conversation_routes.h"
+#include "server/digest.h"
 #include "server/kept/reply.h"
 #include "server/openai/errors.h"
 #include "server/openai/text_routes.h"
@@ -53,6 +54,7 @@ Site::Site(std::shared_ptr<const Model> model, const ServerOptions& options, Eng
                  options.documents),
       store_workers_(kWorkers),
       workers_(kWorkers) {
+  prepare_digests();
   add_about();
   for (const auto& surface : surfaces()) add_answers(surface);
   add_text_route("/tokenize", tokenize_route);
