@@ -11,6 +11,12 @@
 
 namespace winnow::engine {
 
+std::vector<std::string> names_of(const StateSizes& states) {
+  std::vector<std::string> out;
+  for (const auto& [name, sizes] : states) out.push_back(name);
+  return out;
+}
+
 KnownText::KnownText(Session::Impl& session, TextTiers stores, std::string owner, std::span<const Token> text, int most,
                      const PassLimits& limits, ElementType type)
     : account_(session.account),
@@ -27,8 +33,7 @@ KnownText::KnownText(Session::Impl& session, TextTiers stores, std::string owner
 
 void KnownText::find(const PassLimits& limits) {
   const std::size_t most = std::min(chain_.size(), as_size(std::min(limits.first_seen, most_) / TextBlock::kTokens));
-  std::vector<std::string> names;
-  for (const auto& [name, sizes] : limits.states) names.push_back(name);
+  const auto names = names_of(limits.states);
   const auto found = store_.find_facts(owner_, text_, most, names);
   if (static_cast<int>(found.blocks) <= known_) return;
   known_ = static_cast<int>(found.blocks);

@@ -22,6 +22,9 @@ namespace winnow::engine {
 /// Bytes of observers' states in each layer, by name.
 using StateSizes = std::map<std::string, std::vector<std::size_t>>;
 
+/// Names of states.
+std::vector<std::string> names_of(const StateSizes& states);
+
 /// Limits of the part of a text that a pass takes from a store.
 struct PassLimits {
   int first_seen = 0;      ///< first row that an observer without a state must see

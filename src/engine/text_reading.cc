@@ -133,10 +133,8 @@ const TextReading::Known* TextReading::known_now() const {
   Known out{store.generation(), known_key(), {}, 0, 0};
   out.states = plan.states(session_, out.key.most);
   out.most = std::min(out.key.most, plan.first_seen(session_));
-  std::vector<std::string> names;
-  for (const auto& [name, sizes] : out.states) names.push_back(name);
-  const auto blocks =
-      store.blocks_with_facts(out.key.owner, text_.tokens, as_size(out.most / TextBlock::kTokens), names);
+  const std::size_t blocks = store.blocks_with_facts(out.key.owner, text_.tokens,
+                                                     as_size(out.most / TextBlock::kTokens), names_of(out.states));
   out.tokens = static_cast<int>(blocks) * TextBlock::kTokens;
   return &known_lookup_.emplace(std::move(out));
 }
