@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`winnow serve` beside llama.cpp's server on this machine, in turns.
 
-load.py throughput|latency|prefix|memory|turns --model MODEL.gguf --winnow PROGRAM [--llama-server PROGRAM] [--threads 2] [--repetitions 3]
+load.py throughput|latency|prefix|memory|turns|conversations|branches|recall --model MODEL.gguf --winnow PROGRAM [--llama-server PROGRAM] [--threads 2] [--repetitions 3]
 
 throughput  CLIENTS requests at once, prompts of 2,000 to 4,000 tokens, 128 new ones: requests per minute
 latency     the time between tokens of 4 streams while a prompt of 8,192 tokens is read, and winnow's longest quantum: its bound is
@@ -9,6 +9,9 @@ latency     the time between tokens of 4 streams while a prompt of 8,192 tokens 
 prefix      the time to the first token over a text of 8,000 tokens, with and without the text in the server's store
 turns       a conversation of TURNS turns that begins with RULES tokens and gets 250 tokens a turn: the share of all prompt tokens that
             is read, the time to the first token by turn and from a cold start, and whether both answers are the same
+conversations  --conversations requests that share a system prompt of 4,000 tokens, --clients at a time: bytes of their stored texts
+branches    a conversation with another last message, and with a message edited in its middle: the tokens that are read
+recall      a number told in turn 2 and asked for in turn 12: how often each method finds it over known text and from a cold start
 memory      64 requests of 4,000 tokens in the memory of 8 full caches: bytes that each holds, and the process's peak
 
 All prompts differ from their first token on, even between repetitions. Each turn starts its own server. Prints tables
@@ -23,9 +26,12 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import memory
+import recall
+import sharing
 import turns
 from peers import Texts, llama, winnow
 
+OWN = {"memory": memory.measure, "turns": turns.measure, "conversations": sharing.conversations, "branches": sharing.branches, "recall": recall.measure}
 ADA = {"kv": "ada-snapkv", "budget": 512}
 
 
@@ -117,7 +123,7 @@ def prefix(arguments, texts):
         return took * 1e3, used * 1e3
 
     def measure(server):
-        text = server.good("POST", "/detokenize", {"tokens": texts.prompt(8000)})["content"]
+        text = server.words(texts)(8000)
         read = first_token(server, text, "What is the most important point of this text?")
         again = [first_token(server, text, f"Name {word} in it, and say where it is.") for word in ("a method", "a file", "an option", "a table", "a speed")]
         kept = [statistics.median(column) for column in zip(*again)]
@@ -134,7 +140,7 @@ def prefix(arguments, texts):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["throughput", "latency", "prefix", "memory", "turns"])
+    parser.add_argument("what", choices=sorted([*OWN, "throughput", "latency", "prefix"]))
     parser.add_argument("--model", required=True)
     parser.add_argument("--winnow", default="winnow")
     parser.add_argument("--llama-server", help="bench/server/llama_server.sh prints its path")
@@ -147,19 +153,17 @@ def main():
     parser.add_argument("--only", default="", help="servers that have this in their names")
     parser.add_argument("--turns", type=int, default=12)
     parser.add_argument("--rules", type=int, default=2300)
-    parser.add_argument("--methods", nargs="*", default=["default"], help="of turns: METHOD or METHOD@BUDGET; default: no options")
+    parser.add_argument("--methods", nargs="*", default=["default"], help="of turns and recall: METHOD or METHOD@BUDGET; default: no options; unstored: every prompt is read as a whole")
+    parser.add_argument("--plot", help="of turns: an SVG file of the time to the first token by turn; needs gnuplot")
+    parser.add_argument("--conversations", type=int, default=1000, help="of conversations and recall")
+    parser.add_argument("--context", type=int, default=9216, help="tokens of one request at most; more than the default model was trained with")
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
     if not arguments.llama_server:
         arguments.flags = []
     with winnow(arguments, "full") as server:
         texts = Texts(server, random.Random(arguments.seed))
-    if arguments.what == "memory":
-        memory.measure(arguments, texts)
-    elif arguments.what == "turns":
-        turns.measure(arguments, texts)
-    else:
-        {"throughput": throughput, "latency": latency, "prefix": prefix}[arguments.what](arguments, texts)
+    {"throughput": throughput, "latency": latency, "prefix": prefix, **OWN}[arguments.what](arguments, texts)
 
 
 main()

@@ -12,7 +12,6 @@ import tempfile
 import time
 
 PATIENCE = 1800  # seconds for one answer
-CONTEXT = 9216  # tokens of one request at most; more than the default model was trained with
 
 
 class Server:
@@ -87,6 +86,10 @@ class Server:
             if any(choice.get("text") or choice.get("delta", {}).get("content") for choice in event["choices"]):
                 yield now
 
+    def words(self, texts):
+        """A function that returns the next text of so many tokens."""
+        return lambda length: self.good("POST", "/detokenize", {"tokens": texts.prompt(length)})["content"]
+
     def processor_seconds(self):
         """Processor time of all threads so far, which other work on the machine disturbs less than elapsed time."""
         with open(f"/proc/{self.process.pid}/stat") as file:
@@ -106,13 +109,13 @@ class Server:
 
 
 def winnow(arguments, name, *options, **keeping):
-    command = [arguments.winnow, "serve", "-m", arguments.model, "--threads", str(arguments.threads), "--context", str(CONTEXT), *options]
+    command = [arguments.winnow, "serve", "-m", arguments.model, "--threads", str(arguments.threads), "--context", str(arguments.context), *options]
     return Server(f"winnow {name}", command, {"winnow": keeping} if keeping else {})
 
 
 def llama(arguments, slots, *options, cached=False):
     """llama.cpp with a slot for each client. Unless `cached`, slots do not search for similar prompts."""
-    context = ["--override-kv", f"llama.context_length=int:{CONTEXT}", "-np", str(slots), "-c", str(slots * CONTEXT)]
+    context = ["--override-kv", f"llama.context_length=int:{arguments.context}", "-np", str(slots), "-c", str(slots * arguments.context)]
     no_caches = ["--no-cache-prompt", "--cache-ram", "0", "--ctx-checkpoints", "0", "-sps", "0"]
     threads = ["-t", str(arguments.threads), "-tb", str(arguments.threads)]
     command = [arguments.llama_server, "-m", arguments.model, "--no-ui", *threads, *context, "--no-context-shift"]

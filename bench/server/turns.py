@@ -2,6 +2,7 @@
 """A conversation that grows, as an agent's does: every turn sends all of it again."""
 
 import dataclasses
+import subprocess
 import time
 
 from peers import llama, winnow
@@ -32,10 +33,7 @@ def ask(server, messages, **fields):
 
 def conversation(arguments, server, texts):
     """The turns, and the last one from a cold start."""
-
-    def words(length):
-        return server.good("POST", "/detokenize", {"tokens": texts.prompt(length)})["content"]
-
+    words = server.words(texts)
     messages, turns = [{"role": "system", "content": words(arguments.rules)}], []
     for _ in range(arguments.turns):
         messages.append({"role": "user", "content": words(PER_TURN)})
@@ -45,28 +43,54 @@ def conversation(arguments, server, texts):
     return turns, ask(server, last, cache_salt="cold", cache_prompt=False)
 
 
-def show(name, turns, cold):
+def show(name, turns, cold, peak):
     read = sum(turn.prompt - turn.cached for turn in turns) / sum(turn.prompt for turn in turns)
     last = turns[-1]
     same = "yes" if last.text == cold.text else "no"
-    print(f"| {name} | {last.prompt:,} | {read:.3f} | {last.first_token:,.0f} | {cold.first_token:,.0f} | {last.first_token / cold.first_token:.3f} | {same} |", flush=True)
+    print(f"| {name} | {last.prompt:,} | {read:.3f} | {last.first_token:,.0f} | {cold.first_token:,.0f} | {last.first_token / cold.first_token:.3f} | {same} | {peak:,} |", flush=True)
     print(f"<!-- {name}: ms to the first token by turn: {' '.join(f'{turn.first_token:.0f}' for turn in turns)} -->", flush=True)
+
+
+def plot(path, series):
+    """Writes the time to the first token by turn as an SVG file."""
+    blocks = "\n\n\n".join(f'"{name}"\n' + "\n".join(f"{i + 1} {turn.first_token / 1e3}" for i, turn in enumerate(turns)) for name, turns in series.items())
+    script = f"""set terminal svg size 720,360 background "white"
+set output "{path}"
+set xlabel "turn"
+set ylabel "seconds to the first token"
+set logscale y
+set grid
+set key outside right top
+$turns << END
+{blocks}
+END
+plot for [i=0:{len(series) - 1}] $turns index i with linespoints title columnheader(1)
+"""
+    subprocess.run(["gnuplot"], input=script, text=True, check=True)
 
 
 def servers_of(arguments):
     for method in arguments.methods:
         kv, _, budget = method.partition("@")
-        keeping = {} if kv == "default" else {"kv": kv}
+        keeping = {} if kv in ("default", "unstored") else {"kv": kv}
         if budget:
             keeping["budget"] = budget
-        yield winnow(arguments, method, *arguments.option, **keeping)
+        server = winnow(arguments, method, *arguments.option, **keeping)
+        if kv == "unstored":
+            server.extra["cache_prompt"] = False
+        yield server
     for options in arguments.flags:
         yield llama(arguments, 1, *options.split(), cached=True)
 
 
 def measure(arguments, texts):
-    print("| server | tokens of the last prompt | share read | ms to the last turn's first token | from a cold start | ratio | same answer |\n|---|" + "---:|" * 5 + "---|")
+    print("| server | tokens of the last prompt | share read | ms to the last turn's first token | from a cold start | ratio | same answer | peak bytes of the process |\n|---|" + "---:|" * 5 + "---|---:|")
+    series = {}
     for _ in range(arguments.repetitions):
         for server in servers_of(arguments):
             with server:
-                show(server.name, *conversation(arguments, server, texts))
+                turns, cold = conversation(arguments, server, texts)
+                show(server.name, turns, cold, server.peak_bytes())
+                series[server.name] = turns
+    if arguments.plot:
+        plot(arguments.plot, series)

@@ -314,7 +314,9 @@ def shown_on_terminal(*arguments):
     return shown
 
 
-def test_a_terminal_shows_how_far_it_is(hub, model):
+def test_a_terminal_shows_how_far_it_is(hub, model, cache):
+    partial(cache, model).parent.mkdir(parents=True)
+    partial(cache, model).write_bytes(model[: len(model) // 2])  # how much one read from a socket brings is not known
     shown = shown_on_terminal("inspect", "-hf", NAME)
     assert b"downloading tiny-Q4_K_M.gguf:  50 % of" in shown and b"checking tiny-Q4_K_M.gguf" in shown
     assert shown.replace(b"\r\n", b"\n").endswith(b"\r\x1b[K")  # the progress line is cleared
