@@ -1,19 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// winnow_value_bench FOLDER SIZE COUNT: the speed of writing and reading values of SIZE bytes, as values of a store and
-// as separate files, with checksums, and the time of opening with COUNT of them. FOLDER must not exist.
-#include <fcntl.h>
+// winnow_value_bench FOLDER SIZE COUNT: the speed of writing, opening, reading and erasing COUNT values of SIZE bytes
+// in a store, whose steps are on disk when they return, and as values that may be dropped. FOLDER must not exist.
 #include <spdlog/fmt/fmt.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include <cstdlib>
+#include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <string>
 #include <vector>
 
 #include "base/hash.h"
-#include "store/byte_store.h"
+#include "store/values.h"
 #include "times.h"
 #include "winnow/error.h"
 
@@ -21,46 +17,41 @@ namespace {
 
 using winnow::bench::seconds_of;
 using winnow::store::Bytes;
-namespace fs = std::filesystem;
 
-constexpr std::size_t kBatch = 8;  ///< values per change
+constexpr std::size_t kBatch = 8;  ///< values of a step or a chain
 
 std::string name_of(std::size_t i) { return fmt::format("{:032x}", i); }
 
 void print(const char* what, double seconds, std::size_t bytes) {
-  fmt::print("{:<40} {:9.2f} ms {:9.0f} MB/s\n", what, 1e3 * seconds, 1e-6 * static_cast<double>(bytes) / seconds);
+  fmt::print("{:<32} {:9.2f} ms {:9.0f} MB/s\n", what, 1e3 * seconds, 1e-6 * static_cast<double>(bytes) / seconds);
 }
 
 /// Sum of the bytes read, so that the compiler does not remove the reads.
 std::uint64_t checked = 0;
 
 void measure_store(const std::string& folder, const Bytes& value, std::size_t count) {
-  auto store = winnow::store::open({folder, "texts"}, winnow::store::Missing::is_created);
+  const auto open = [&] { return winnow::store::open({folder, "values"}, winnow::store::Missing::is_created); };
+  auto store = open();
   const auto all = value.size() * count;
-  const auto put = [&](std::size_t first, std::size_t batch) {
-    store->change([&](winnow::store::Change& change) {
-      for (std::size_t i = first; i < std::min(first + batch, count); ++i) {
-        change.add_value(name_of(i), value.size(), [&](winnow::ByteSink& to) { to.write(value); });
-        change.put_record(name_of(i), std::span(value).first(32));
-      }
-    });
-  };
-  print("LMDB: written", seconds_of([&] {
-          for (std::size_t i = 0; i < count; i += kBatch) put(i, kBatch);
+  print("store: written", seconds_of([&] {
+          for (std::size_t begin = 0; begin < count; begin += kBatch) {
+            store->change([&](winnow::store::Change& change) {
+              for (std::size_t i = begin; i < std::min(begin + kBatch, count); ++i) {
+                change.add_value(name_of(i), value.size(), [&](winnow::ByteSink& to) { to.write(value); });
+                change.put_record(name_of(i), std::span(value).first(32));
+              }
+            });
+          }
         }),
         all);
-  store.reset();
-  print("LMDB: opened", seconds_of([&] {
-          store = winnow::store::open({folder, "texts"}, winnow::store::Missing::is_created);
-        }),
-        all);
+  print("store: opened", seconds_of([&] { store = open(); }), all);
   const std::vector<winnow::store::ByteRange> whole{winnow::store::kWhole};
-  print("LMDB: read and checked", seconds_of([&] {
+  print("store: read and checked", seconds_of([&] {
           for (std::size_t i = 0; i < count; ++i)
             checked += winnow::hash_of(store->value(name_of(i), whole)->parts.front());
         }),
         all);
-  print("LMDB: 8 erased", seconds_of([&] {
+  print("store: 8 erased", seconds_of([&] {
           store->change([&](winnow::store::Change& change) {
             for (std::size_t i = 0; i < kBatch; ++i) change.erase_value(name_of(i));
           });
@@ -68,43 +59,27 @@ void measure_store(const std::string& folder, const Bytes& value, std::size_t co
         value.size() * kBatch);
 }
 
-void write_file(const std::string& path, const Bytes& value) {
-  const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-  if (fd < 0 || ::write(fd, value.data(), value.size()) != static_cast<ssize_t>(value.size())) std::abort();
-  close(fd);
-}
-
-void measure_files(const std::string& folder, const Bytes& value, std::size_t count) {
-  fs::create_directory(folder);
-  const auto path = [&](std::size_t i) { return folder + "/" + name_of(i); };
+void measure_values(const std::string& folder, const Bytes& value, std::size_t count) {
   const auto all = value.size() * count;
-  print("files: written, hashed and renamed", seconds_of([&] {
-          for (std::size_t i = 0; i < count; ++i) {
-            checked += winnow::hash_of(value);
-            write_file(path(i) + ".part", value);
-            fs::rename(path(i) + ".part", path(i));
+  const auto open = [&] { return winnow::store::open_values({folder, "values"}, 2 * all); };
+  auto values = open();
+  print("values: written", seconds_of([&] {
+          for (std::size_t begin = 0; begin < count; begin += kBatch) {
+            std::vector<winnow::store::NewValue> chain;
+            for (std::size_t i = begin; i < std::min(begin + kBatch, count); ++i)
+              chain.push_back({name_of(i), value.size(), [&](winnow::ByteSink& to) { to.write(value); }});
+            values->keep(chain);
           }
         }),
         all);
-  print("files: listed, sizes and times", seconds_of([&] {
-          for (const auto& entry : fs::directory_iterator(folder)) {
-            struct stat about {};
-            if (stat(entry.path().c_str(), &about) == 0) checked += static_cast<std::uint64_t>(about.st_size);
-          }
+  print("values: opened", seconds_of([&] { values = open(); }), all);
+  print("values: read and checked", seconds_of([&] {
+          for (std::size_t i = 0; i < count; ++i)
+            checked += winnow::hash_of(values->get(name_of(i), value.size())->parts.front());
         }),
         all);
-  Bytes to(value.size());
-  print("files: read and checked", seconds_of([&] {
-          for (std::size_t i = 0; i < count; ++i) {
-            const int fd = ::open(path(i).c_str(), O_RDONLY | O_CLOEXEC);
-            if (::read(fd, to.data(), to.size()) != static_cast<ssize_t>(to.size())) std::abort();
-            close(fd);
-            checked += winnow::hash_of(to);
-          }
-        }),
-        all);
-  print("files: 8 erased", seconds_of([&] {
-          for (std::size_t i = 0; i < kBatch; ++i) fs::remove(path(i));
+  print("values: 8 erased", seconds_of([&] {
+          for (std::size_t i = 0; i < kBatch; ++i) values->erase(name_of(i));
         }),
         value.size() * kBatch);
 }
@@ -120,9 +95,9 @@ int main(int argc, char** argv) {
   const Bytes value(std::stoul(argv[2]), std::byte{42});
   const std::size_t count = std::stoul(argv[3]);
   try {
-    fs::create_directory(folder);
-    measure_store(folder + "/lmdb", value, count);
-    measure_files(folder + "/files", value, count);
+    std::filesystem::create_directory(folder);
+    measure_store(folder + "/store", value, count);
+    measure_values(folder + "/values", value, count);
   } catch (const winnow::Error& error) {
     fmt::print(stderr, "{}\n", error.what());
     return 1;

@@ -19,8 +19,7 @@ target_compile_features(winnow_library PUBLIC cxx_std_20)
 target_include_directories(winnow_library PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}/include>
                            $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 target_link_libraries(winnow_library PRIVATE llama ggml::ggml ggml::ggml-base hwy::hwy hwy::hwy_contrib spdlog::spdlog xxHash::xxhash
-  $<$<BOOL:${WINNOW_HAS_LMDB}>:$<BUILD_INTERFACE:winnow_lmdb>>
-  $<$<BOOL:${WINNOW_HAS_REDIS}>:$<BUILD_INTERFACE:winnow_redis>>
+  $<$<BOOL:${WINNOW_BUILD_REDIS}>:$<BUILD_INTERFACE:winnow_redis>>
   $<BUILD_INTERFACE:llama_common> $<$<BOOL:${WINNOW_HAS_ONEDNN}>:$<BUILD_INTERFACE:winnow_onednn>>)
 
 set(WINNOW_PRIVATE_LIBRARIES ${CMAKE_INSTALL_LIBDIR}/winnow)

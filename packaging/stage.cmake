@@ -6,7 +6,7 @@
 # tar.gz contains them.
 cmake_minimum_required(VERSION 3.25)
 set(everywhere c m dl rt pthread stdc\\+\\+ gcc_s)
-set(in_debian edit bsd md tinfo lmdb xxhash ssl crypto z gomp OpenCL)
+set(in_debian edit bsd md tinfo xxhash ssl crypto z gomp OpenCL)
 
 if(CPACK_GENERATOR STREQUAL "DEB")
   set(prefix ${CPACK_TEMPORARY_DIRECTORY}/usr)

@@ -17,7 +17,7 @@ readonly ggml_least=0.25  # as in the top CMakeLists.txt
 
 packages=(cmake ninja-build g++ make patch python3 python3-pip python3-venv python3-pytest python3-jsonschema python3-prometheus-client python3-jinja2
   libhwy-dev libeigen3-dev libcli11-dev nlohmann-json3-dev libspdlog-dev libedit-dev libvalijson-dev
-  libxxhash-dev liblmdb-dev libhiredis-dev libssl-dev libicu-dev libboost-dev prometheus-cpp-dev libgtest-dev libbenchmark-dev)
+  libxxhash-dev libhiredis-dev libssl-dev libicu-dev libboost-dev prometheus-cpp-dev libgtest-dev libbenchmark-dev)
 
 architecture=$(dpkg --print-architecture 2>/dev/null || true)
 

@@ -125,19 +125,23 @@ AddedDocument::Outcome Archive::point(store::Change& change, const Label& label,
   if (before.id == id) record.added_ms = before.added_ms;
   change.put_record(key, record.bytes(label.name));
   if (before.id == id) return AddedDocument::Outcome::unchanged;
-  drop_unnamed(change, before.id);
+  drop_unnamed(change, {before.id});
   return AddedDocument::Outcome::replaced;
 }
 
-/// Removes content if no name refers to it.
-void Archive::drop_unnamed(store::Change& change, const std::string& id) const {
+/// Removes those of these contents that no name refers to.
+void Archive::drop_unnamed(store::Change& change, std::set<std::string> ids) const {
   for (const auto& [key, bytes] : change.records(kNamePrefix)) {
     const std::string name = key.substr(kNamePrefix.size());
-    if (NameRecord::read(name, bytes, what(name)).id == id) return;
+    ids.erase(NameRecord::read(name, bytes, what(name)).id);
   }
-  const auto found = change.record(kContentPrefix + id);
-  if (!found) return;
-  const auto content = ContentRecord::read(*found, what(id));
+  for (const auto& id : ids) {
+    if (const auto found = change.record(kContentPrefix + id))
+      drop_content(change, id, ContentRecord::read(*found, what(id)));
+  }
+}
+
+void Archive::drop_content(store::Change& change, const std::string& id, const ContentRecord& content) {
   change.erase_value(content.head_key());
   for (int layer = 0; layer < content.layers; ++layer) change.erase_value(content.layer_key(layer));
   change.erase_record(kContentPrefix + id);
@@ -254,17 +258,17 @@ void Archive::remove(std::span<const std::string> names) {
     for (const auto& name : names) {  // before any change, so that the message can list all names
       if (!change.record(kNamePrefix + name)) fail_unknown(name, change.records(kNamePrefix));
     }
+    std::set<std::string> ids;
     for (const auto& name : names) {
       const auto found = change.record(kNamePrefix + name);
       if (!found) continue;  // listed twice
-      std::string id;
       try {
-        id = NameRecord::read(name, *found, what(name)).id;
+        ids.insert(NameRecord::read(name, *found, what(name)).id);
       } catch (const InputError&) {  // damaged: the name is removed, its content stays
       }
       change.erase_record(kNamePrefix + name);
-      if (!id.empty()) drop_unnamed(change, id);
     }
+    drop_unnamed(change, std::move(ids));
   });
 }
 

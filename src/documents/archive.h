@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -79,7 +80,8 @@ class Archive {
   void check_kind(const std::string& key, const store::Bytes& record) const;
   DocumentInfo info_of(const std::string& name, const Found& found) const;
   AddedDocument::Outcome point(store::Change& change, const Label& label, const std::string& id) const;
-  void drop_unnamed(store::Change& change, const std::string& id) const;
+  void drop_unnamed(store::Change& change, std::set<std::string> ids) const;
+  static void drop_content(store::Change& change, const std::string& id, const ContentRecord& content);
   void note_use(const Found& found) noexcept;
   void verify_content(const ContentRecord& content, const std::string& what) const;
   [[noreturn]] void fail_unknown(const std::string& name, const store::Records& names) const;

@@ -24,9 +24,11 @@ std::vector<DocumentInfo> Archive::gc(std::size_t max_bytes) {
       bytes += as_size(contents.emplace(id, ContentRecord::read(record, what(id))).first->second.value_bytes);
     }
     std::vector<DocumentInfo> all;
+    std::map<std::string, int> names;  ///< number of each content's names
     for (const auto& [key, record] : change.records(kNamePrefix)) {
       const std::string name = key.substr(kNamePrefix.size());
       const Found found{NameRecord::read(name, record, what(name)), {}};
+      ++names[found.name.id];
       if (contents.contains(found.name.id)) all.push_back(info_of(name, {found.name, contents.at(found.name.id)}));
     }
     const auto oldest = [](const DocumentInfo& a, const DocumentInfo& b) {
@@ -36,8 +38,10 @@ std::vector<DocumentInfo> Archive::gc(std::size_t max_bytes) {
     for (const auto& document : all) {
       if (bytes <= max_bytes) break;
       change.erase_record(kNamePrefix + document.name);
-      drop_unnamed(change, document.id);
-      if (!change.record(kContentPrefix + document.id)) bytes -= document.bytes;
+      if (--names[document.id] == 0) {
+        drop_content(change, document.id, contents.at(document.id));
+        bytes -= document.bytes;
+      }
       gone.push_back(document);
     }
   });
@@ -64,7 +68,6 @@ std::vector<DocumentDamage> Archive::verify(const std::function<void(double)>& p
       out.push_back({name, error.what()});
     }
   };
-  checked("", [&] { bytes_->check(); });
   const auto all = bytes_->records("");
   std::map<std::string, std::string> named;  ///< one name of each content
   for (const auto& [key, record] : all) {

@@ -45,7 +45,7 @@ class StoredDocument : public Document {
         content_(std::move(content)),
         stored_(std::move(stored)),
         what_(std::move(what)),
-        verified_(stored_.sums.size() * as_size(1 + layout().blocks())) {
+        has_verified_table_(stored_.sums.size()) {
     auto all = std::make_shared<std::vector<std::int32_t>>(tokens());
     std::iota(all->begin(), all->end(), 0);
     positions_ = std::move(all);
@@ -61,17 +61,9 @@ class StoredDocument : public Document {
   PlainLayer plain(int layer) const { return {stored_.head.saved, layer}; }
   const KvType& type() const { return stored_.head.saved.options.kv_type; }
   std::string layer_name(int layer) const { return fmt::format("layer {} of {}", layer, what_); }
-  std::atomic<bool>& verified(int layer, int block) const {
-    return verified_[as_size(layer) * as_size(1 + layout().blocks()) + as_size(block + 1)];
-  }
-
-  /// When checksums are verified: once for memory of the store, which cannot change; always for copies.
-  enum class Checked : std::uint8_t { once, always };
-  static Checked checked(const store::Lease& lease) { return lease.is_copy ? Checked::always : Checked::once; }
-
   store::Lease lease(int layer, std::span<const store::ByteRange> ranges) const;
   void verify_table(int layer, std::span<const Span> table) const;
-  void verify_blocks(int layer, const TokenRange& blocks, std::span<const Span> lanes, Checked checked) const;
+  void verify_blocks(int layer, const TokenRange& blocks, std::span<const Span> lanes) const;
   [[noreturn]] void fail_sum(int layer, const std::string& part, std::uint64_t is, std::uint64_t expected) const {
     throw InputError(fmt::format("{} is damaged: the checksum of {} is {:016x}, expected {:016x}", layer_name(layer),
                                  part, is, expected));
@@ -81,7 +73,7 @@ class StoredDocument : public Document {
   ContentRecord content_;
   StoredHead stored_;
   std::string what_;
-  mutable std::vector<std::atomic<bool>> verified_;  ///< [layer][table, then blocks]
+  mutable std::vector<std::atomic<bool>> has_verified_table_;  ///< [layer]
   std::shared_ptr<const std::vector<std::int32_t>> positions_;
 };
 
@@ -108,16 +100,14 @@ void StoredDocument::verify_table(int layer, std::span<const Span> table) const 
   const auto expected = stored_.sums[layer].table;
   if (hasher.value() != expected) fail_sum(layer, "its positions", hasher.value(), expected);
   check_plain_table(stored_.head.saved, layer, table, layer_name(layer));
-  verified(layer, -1) = true;
+  has_verified_table_[layer] = true;
 }
 
 /// `lanes`: keys and values of each KV head, of these blocks.
-void StoredDocument::verify_blocks(int layer, const TokenRange& blocks, std::span<const Span> lanes,
-                                   Checked checked) const {
+void StoredDocument::verify_blocks(int layer, const TokenRange& blocks, std::span<const Span> lanes) const {
   const auto first = layout().begin(blocks.begin);
   const PlainLayer plain = this->plain(layer);
   for (int block = blocks.begin; block < blocks.end; ++block) {
-    if (checked == Checked::once && verified(layer, block)) continue;
     const auto begin = as_size(layout().begin(block) - first);
     const auto count = as_size(layout().end(block) - layout().begin(block));
     Hasher hasher = hasher_of(layer, block);
@@ -127,7 +117,6 @@ void StoredDocument::verify_blocks(int layer, const TokenRange& blocks, std::spa
     }
     const auto expected = stored_.sums[layer].blocks[block];
     if (hasher.value() != expected) fail_sum(layer, fmt::format("block {}", block), hasher.value(), expected);
-    verified(layer, block) = true;
   }
 }
 
@@ -146,7 +135,7 @@ LayerPart StoredDocument::read(int layer, std::span<const TokenRange> stretches)
       ranges.push_back(plain.values(h, begin, end));
     }
   }
-  const bool first = !verified(layer, -1);
+  const bool first = !has_verified_table_[layer];
   if (first) ranges.push_back(plain.extents());
   for (int h = 0; first && h < heads; ++h) ranges.push_back(plain.positions(h));
 
@@ -159,7 +148,7 @@ LayerPart StoredDocument::read(int layer, std::span<const TokenRange> stretches)
   LayerPart out;
   for (std::size_t i = 0; i < stretches.size(); ++i) {
     const auto parts = std::span(found.parts).subspan(i * lanes, lanes);
-    verify_blocks(layer, blocks[i], parts, checked(found));
+    verify_blocks(layer, blocks[i], parts);
     const int skipped = stretches[i].begin - layout().begin(blocks[i].begin);
     const int count = stretches[i].end - stretches[i].begin;
     auto& stretch = out.stretches.emplace_back();
@@ -179,13 +168,10 @@ LayerPart StoredDocument::read_all(int layer) const {
   if (is_plain(stored_.head.saved)) return read(layer, std::span(&whole, 1));
   const store::Lease found = lease(layer, std::span(&store::kWhole, 1));
   const Span bytes = found.parts.front();
-  if (checked(found) == Checked::always || !verified(layer, -1)) {
-    Hasher hasher = hasher_of(layer, -1);
-    hasher.add(bytes);
-    const auto expected = stored_.sums[layer].table;
-    if (hasher.value() != expected) fail_sum(layer, "its lanes", hasher.value(), expected);
-    verified(layer, -1) = true;
-  }
+  Hasher hasher = hasher_of(layer, -1);
+  hasher.add(bytes);
+  const auto expected = stored_.sums[layer].table;
+  if (hasher.value() != expected) fail_sum(layer, "its lanes", hasher.value(), expected);
   const auto held = std::make_shared<Held>();
   held->lease = found.hold;
   const PlainLayer plain = this->plain(layer);

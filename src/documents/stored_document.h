@@ -8,8 +8,7 @@
 
 namespace winnow::documents {
 
-/// Opens a document of a store. Keys and values are read in place where the store allows it. A block's checksum is
-/// verified on its first read, or on every read if the store returns copies. `what` begins the messages. Throws
+/// Opens a document of a store. A block's checksum is verified whenever it is read. `what` begins the messages. Throws
 /// InputError if the head is damaged or gone.
 std::shared_ptr<const Document> open_document(std::shared_ptr<const store::ByteStore> from,
                                               const ContentRecord& content, std::string what);

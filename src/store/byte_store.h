@@ -10,6 +10,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/byte_stream.h"
@@ -44,8 +45,14 @@ struct Lease {
   std::size_t size = 0;  ///< of the whole value
   std::vector<std::span<const std::byte>> parts;
   std::shared_ptr<const void> hold;
-  bool is_copy = false;  ///< copied for this lease: another lease may get other bytes
 };
+
+/// True for 1 to 64 digits and lowercase letters.
+inline bool is_value_key(std::string_view key) {
+  constexpr std::size_t kLongest = 64;
+  const auto fits = [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z'); };
+  return !key.empty() && key.size() <= kLongest && std::all_of(key.begin(), key.end(), fits);
+}
 
 /// An atomic change of a store. Reads its own changes, otherwise the state before it.
 class Change {
@@ -56,13 +63,13 @@ class Change {
   virtual Records records(const std::string& prefix) = 0;
   virtual void put_record(const std::string& key, std::span<const std::byte> bytes) = 0;
   virtual void erase_record(const std::string& key) = 0;
-  /// fill(sink) writes exactly `size` bytes. REQUIRES: an unused key of even length, so that numbers in the value are
-  /// aligned when it is read in place.
+  /// fill(sink) writes exactly `size` bytes. REQUIRES: an unused key that is_value_key().
   virtual void add_value(const std::string& key, std::size_t size, const std::function<void(ByteSink&)>& fill) = 0;
   virtual void erase_value(const std::string& key) = 0;
 };
 
-/// Thread-safe. All calls throw InputError, with the store's name, if it cannot be reached, read or written.
+/// Thread-safe. All calls throw InputError, with the store's name, if it cannot be reached, read or written. The
+/// contents of records and values are for their writers to check.
 class ByteStore {
  public:
   virtual ~ByteStore() = default;
@@ -72,10 +79,7 @@ class ByteStore {
   virtual std::optional<Bytes> record(const std::string& key) const = 0;
   /// A snapshot of the records whose keys begin with `prefix`.
   virtual Records records(const std::string& prefix) const = 0;
-  /// Checks the store's own structures for damage, if it has any. The contents of records and values are for their
-  /// writers to check.
-  virtual void check() const {}
-  /// Parts of a value, in place if possible; empty if there is no such value.
+  /// Copies of parts of a value; empty if there is no such value.
   virtual std::optional<Lease> value(const std::string& key, std::span<const ByteRange> ranges) const = 0;
 
   /// Runs `make` as one atomic, exclusive change: others see all of it, or nothing if it throws or the process dies.

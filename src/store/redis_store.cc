@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "base/as_size.h"
+#include "store/changed_records.h"
 #include "store/redis_connection.h"
 #include "store/stores.h"
 #include "winnow/error.h"
@@ -96,13 +97,13 @@ class AppendingSink : public ByteSink {
 };
 
 /// Makes a change. Values are written before it is tried; changes of records are collected and sent together.
-class RedisChange : public Change {
+class RedisChange : public ChangedRecords {
  public:
   explicit RedisChange(RedisConnection& redis) : redis_(redis) {}
 
   void begin() {
     redis_.ask(ReplyKind::status, {"WATCH", kRecordsHash});
-    records_.clear();
+    forget();
     added_.clear();
     erased_.clear();
   }
@@ -117,7 +118,7 @@ class RedisChange : public Change {
       ++commands;
     };
     for (const auto& key : added_) queue({"PERSIST", key});
-    for (const auto& [key, bytes] : records_) {
+    for (const auto& [key, bytes] : changed()) {
       bytes ? queue({"HSET", kRecordsHash, key, as_text(*bytes)}) : queue({"HDEL", kRecordsHash, key});
     }
     for (const auto& key : erased_) queue({"UNLINK", key});
@@ -139,23 +140,6 @@ class RedisChange : public Change {
     return in_doubt_ ? std::vector<std::string>() : std::vector(written_.begin(), written_.end());
   }
 
-  std::optional<Bytes> record(const std::string& key) override {
-    if (const auto it = records_.find(key); it != records_.end()) return it->second;
-    return find_record(redis_, key);
-  }
-  Records records(const std::string& prefix) override {
-    Records out = find_records(redis_, prefix);
-    for (const auto& [key, bytes] : records_) {
-      if (!key.starts_with(prefix)) continue;
-      out.erase(key);
-      if (bytes) out.emplace(key, *bytes);
-    }
-    return out;
-  }
-  void put_record(const std::string& key, std::span<const std::byte> bytes) override {
-    records_.insert_or_assign(key, Bytes(bytes.begin(), bytes.end()));
-  }
-  void erase_record(const std::string& key) override { records_.insert_or_assign(key, std::nullopt); }
   void add_value(const std::string& key, std::size_t size, const std::function<void(ByteSink&)>& fill) override {
     const std::string full = value_key(key);
     added_.insert(full);
@@ -168,6 +152,8 @@ class RedisChange : public Change {
   void erase_value(const std::string& key) override { erased_.insert(value_key(key)); }
 
  private:
+  std::optional<Bytes> stored_record(const std::string& key) override { return find_record(redis_, key); }
+  Records stored_records(const std::string& prefix) override { return find_records(redis_, prefix); }
   /// Checks that each command succeeded.
   void check_done(const redisReply& all, std::size_t commands) const {
     if (all.elements != commands)
@@ -185,8 +171,7 @@ class RedisChange : public Change {
   }
 
   RedisConnection& redis_;
-  std::map<std::string, std::optional<Bytes>> records_;  ///< empty: to be erased
-  std::set<std::string> added_;                          ///< values of this try
+  std::set<std::string> added_;  ///< values of this try
   std::set<std::string> erased_;
   std::set<std::string> written_;  ///< values of all tries
   bool in_doubt_ = false;          ///< sent, but not answered
@@ -228,7 +213,6 @@ class RedisStore : public ByteStore {
                   range.end == SIZE_MAX ? "-1" : std::to_string(range.end - 1)});
     }
     Lease lease;
-    lease.is_copy = true;
     lease.size = length_of(redis, *redis.next(ReplyKind::number));
     const auto replies = std::make_shared<Replies>();
     for (const auto& range : ranges) {

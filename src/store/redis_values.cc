@@ -57,7 +57,7 @@ class RedisValues : public Values {
     const auto reply = std::make_shared<RedisReply>(redis.next(ReplyKind::text));
     use.done();
     if (length <= 0) return std::nullopt;
-    Lease out{static_cast<std::size_t>(length), {}, reply, true};
+    Lease out{static_cast<std::size_t>(length), {}, reply};
     const auto bytes = std::as_bytes(std::span(text_of(**reply)));
     if (out.size == size && bytes.size() == size) out.parts.push_back(bytes);
     return out;

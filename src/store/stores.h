@@ -6,10 +6,10 @@
 
 namespace winnow::store {
 
-/// A store in a folder, by LMDB: values are read in place, from its map.
+/// A store in a folder, whose values are files.
 std::unique_ptr<ByteStore> open_folder(const Place& place, Missing missing);
 
-/// A store on a Redis server, which machines may share: values are copied.
+/// A store on a Redis server, which machines may share.
 std::unique_ptr<ByteStore> open_redis(const Place& place, Missing missing);
 
 /// Values that may be dropped, in files of a folder.

@@ -4,11 +4,9 @@
 #include <fcntl.h>
 #include <spdlog/fmt/fmt.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <chrono>
 #include <cstdint>
@@ -22,10 +20,9 @@
 #include <vector>
 
 #include "base/as_size.h"
-#include "base/format.h"
+#include "store/files.h"
+#include "store/marked_folder.h"
 #include "store/stores.h"
-#include "winnow/error.h"
-#include "winnow/store_error.h"
 
 namespace winnow::store {
 
@@ -33,13 +30,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Empty file that marks a folder as one of values.
 constexpr const char* kMark = "winnow-texts-1";
-constexpr const char* kAnyMark = "winnow-texts-";
 constexpr const char* kEnding = ".text";
 constexpr const char* kPart = ".part";  ///< end of a file that is being written
 constexpr std::size_t kKeyDigits = 32;
-constexpr mode_t kValueMode = 0600;                                    ///< values are derived from private texts
 constexpr std::int64_t kStep = 1000;                                   ///< ns between the uses of two values of a chain
 constexpr std::int64_t kOldPart = std::int64_t{3600} * 1'000'000'000;  ///< ns after which its writer must be dead
 constexpr std::size_t kSlack = 20;  ///< a 20th of the room is freed at a time, also for other processes
@@ -48,45 +42,6 @@ std::int64_t now_ns() {
   using std::chrono::nanoseconds;
   return std::chrono::duration_cast<nanoseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
-
-std::array<timespec, 2> times_of(std::int64_t ns) {
-  const timespec at{static_cast<time_t>(ns / 1'000'000'000), static_cast<long>(ns % 1'000'000'000)};
-  return {at, at};
-}
-
-/// Closes its descriptor in the destructor.
-class Descriptor {
- public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  ~Descriptor() {
-    if (fd_ >= 0) close(fd_);
-  }
-  int get() const { return fd_; }
-
- private:
-  int fd_;
-};
-
-class DescriptorSink : public ByteSink {
- public:
-  explicit DescriptorSink(int fd) : fd_(fd) {}
-  void write(std::span<const std::byte> bytes) override {
-    written_ += bytes.size();
-    while (!bytes.empty()) {
-      const auto done = ::write(fd_, bytes.data(), bytes.size());
-      if (done < 0 && errno == EINTR) continue;
-      if (done < 0) throw std::system_error(errno, std::generic_category());
-      bytes = bytes.subspan(as_size(done));
-    }
-  }
-  std::size_t written() const { return written_; }
-
- private:
-  int fd_;
-  std::size_t written_ = 0;
-};
 
 /// A value's file in a listing.
 struct ValueFile {
@@ -106,12 +61,12 @@ bool is_part(const std::string& name) {
 
 class ValueFolder : public Values {
  public:
-  ValueFolder(const Place& place, std::size_t most) : place_(place), most_(most) {
-    prepare();
+  ValueFolder(const Place& place, std::size_t most) : folder_(place, kMark), most_(most) {
+    if (!folder_.exists()) folder_.create();
     list();
   }
 
-  const std::string& name() const override { return place_.where; }
+  const std::string& name() const override { return folder_.place().where; }
 
   std::size_t count(std::span<const std::string> keys) override {
     const auto missing = std::find_if(keys.begin(), keys.end(), [this](const auto& key) {
@@ -121,23 +76,16 @@ class ValueFolder : public Values {
   }
 
   std::optional<Lease> get(const std::string& key, std::size_t size) override {
-    const Descriptor file(::open(path_of(key).c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
-    if (file.get() < 0 && errno == ENOENT) return std::nullopt;
-    struct stat about {};
-    if (file.get() < 0 || fstat(file.get(), &about) != 0) fail("read", errno);
-    Lease out{as_size(about.st_size), {}, nullptr, true};
-    if (!S_ISREG(about.st_mode) || out.size != size) return out;
-    const std::shared_ptr<std::byte[]> bytes(new std::byte[size]);
-    for (std::size_t at = 0; at < size;) {
-      const auto got = ::read(file.get(), bytes.get() + at, size - at);
-      if (got < 0 && errno == EINTR) continue;
-      if (got < 0) fail("read", errno);
-      if (got == 0) return out;  // cut off meanwhile
-      at += as_size(got);
+    try {
+      const auto file = OpenFile::open(path_of(key));
+      if (!file) return std::nullopt;
+      if (file->size() != size) return Lease{file->size(), {}, nullptr};
+      Lease out = file->read(std::span(&kWhole, 1));
+      if (out.parts.front().size() != size) out.parts.clear();  // cut off meanwhile
+      return out;
+    } catch (const std::system_error& error) {
+      folder_.fail("read", error.code().value());
     }
-    out.parts.emplace_back(bytes.get(), size);
-    out.hold = bytes;
-    return out;
   }
 
   void keep(std::span<const NewValue> chain) override {
@@ -166,53 +114,14 @@ class ValueFolder : public Values {
   }
 
  private:
-  [[noreturn]] void refuse(const std::string& why) const {
-    throw UsageError(fmt::format("cannot keep {} in {}: {}", place_.contents, place_.where, why));
-  }
-  [[noreturn]] void fail(const char* doing, int error) const {
-    std::string why = std::strerror(error);
-    struct statvfs disk {};
-    if (error == ENOSPC && statvfs(place_.where.c_str(), &disk) == 0)
-      why += fmt::format(" ({} are free)", format_bytes(disk.f_bavail * disk.f_frsize));
-    throw StoreError(fmt::format("cannot {} the {} in {}: {}", doing, place_.contents, place_.where, why));
-  }
-  std::string path_of(const std::string& key) const { return place_.where + "/" + key + kEnding; }
-
-  void prepare() const {
-    std::error_code error;
-    if (place_.where.empty()) refuse("the folder's name is empty");
-    if (fs::exists(place_.where, error) && !fs::is_directory(place_.where, error)) refuse("it is not a folder");
-    make_folder();
-    const auto mark = place_.where + "/" + kMark;
-    if (fs::exists(mark, error)) return;
-    auto first = fs::directory_iterator(place_.where, error);
-    if (error) fail("open", error.value());
-    for (const auto& entry : first) {
-      const auto found = entry.path().filename().string();
-      if (found == kMark) return;  // another process was faster
-      if (found.starts_with(kAnyMark))
-        refuse(fmt::format("it has the format {}, and this program reads {}", found, kMark));
-      refuse(fmt::format("it has other files ({}); name an empty folder", found));
-    }
-    const Descriptor made(::open(mark.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, kValueMode));
-    if (made.get() < 0) fail("open", errno);
-  }
-  void make_folder() const {
-    constexpr mode_t kPrivate = 0700;
-    fs::path made;
-    for (const auto& part : fs::path(place_.where)) {
-      made /= part;
-      std::error_code none;
-      if (mkdir(made.c_str(), kPrivate) != 0 && errno != EEXIST && !fs::exists(made, none)) fail("open", errno);
-    }
-  }
+  std::string path_of(const std::string& key) const { return folder_.path_of(key + kEnding); }
 
   /// Lists all values, also those of other processes, and removes what killed ones have left.
   std::vector<ValueFile> list() {
     std::vector<ValueFile> out;
     std::error_code error;
     ValuesHeld held;
-    for (const auto& entry : fs::directory_iterator(place_.where, error)) {
+    for (const auto& entry : fs::directory_iterator(folder_.path_of(""), error)) {
       const auto name = entry.path().filename().string();
       struct stat about {};
       if (!(is_value(name) || is_part(name)) || lstat(entry.path().c_str(), &about) != 0) continue;
@@ -241,7 +150,7 @@ class ValueFolder : public Values {
     std::sort(files.begin(), files.end(), [](const auto& a, const auto& b) { return a.used < b.used; });
     for (const auto& file : files) {
       if (fits(most_ - most_ / kSlack) || file.used >= used) break;
-      if (unlink((place_.where + "/" + file.name).c_str()) == 0) forget(file.bytes);
+      if (unlink(folder_.path_of(file.name).c_str()) == 0) forget(file.bytes);
     }
     return fits(most_);
   }
@@ -253,24 +162,19 @@ class ValueFolder : public Values {
 
   /// Returns false if there is no such value. In a folder that cannot be written, uses are not recorded.
   bool touch(const std::string& key, std::int64_t used) const {
-    return utimensat(AT_FDCWD, path_of(key).c_str(), times_of(used).data(), AT_SYMLINK_NOFOLLOW) == 0 ||
+    return utimensat(AT_FDCWD, path_of(key).c_str(), file_times(used).data(), AT_SYMLINK_NOFOLLOW) == 0 ||
            errno != ENOENT;
   }
 
   void write(const NewValue& value, std::int64_t used) {
-    const auto part = fmt::format("{}/{}.{:08x}{}", place_.where, value.key, random_(), kPart);
-    const Descriptor file(::open(part.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, kValueMode));
-    if (file.get() < 0) fail("write", errno);
     try {
-      DescriptorSink sink(file.get());
-      value.fill(sink);
-      if (sink.written() != value.size) throw std::logic_error("a value has not the bytes that were announced");
-      if (futimens(file.get(), times_of(used).data()) != 0 ||
-          std::rename(part.c_str(), path_of(value.key).c_str()) != 0)
-        throw std::system_error(errno, std::generic_category());
+      PartFile file(folder_.path_of(fmt::format("{}.{:08x}{}", value.key, random_(), kPart)));
+      value.fill(file);
+      if (file.written() != value.size) throw std::logic_error("a value has not the bytes that were announced");
+      file.set_times(used);
+      file.rename_to(path_of(value.key));
     } catch (const std::system_error& error) {
-      unlink(part.c_str());
-      fail("write", error.code().value());
+      folder_.fail("write", error.code().value());
     }
     unlisted_ += value.size;
     const std::lock_guard lock(held_mutex_);
@@ -278,7 +182,7 @@ class ValueFolder : public Values {
     ++held_.count;
   }
 
-  Place place_;
+  MarkedFolder folder_;
   std::size_t most_;
   std::mutex mutex_;           ///< of keep()
   std::size_t unlisted_ = 0;   ///< bytes written since the last listing

@@ -77,7 +77,7 @@ class ArchiveTest : public test::AnyStoreTest {
 
   test::TinySession tiny_;
 };
-INSTANTIATE_TEST_SUITE_P(stores, ArchiveTest, testing::Values("memory", "lmdb", "redis"), test::name_of_store);
+INSTANTIATE_TEST_SUITE_P(stores, ArchiveTest, testing::Values("memory", "folder", "redis"), test::name_of_store);
 
 TEST_P(ArchiveTest, gives_the_rows_that_were_put) {
   for (const char* type : {"f16", "f32", "q8_0/q4_0", "q8_0/f32"}) {
@@ -471,7 +471,7 @@ TEST(DocumentStoreTest, an_export_is_checked_before_there_is_a_store) {
   store.export_to("a", folder / "a.doc");
   EXPECT_NO_THROW(winnow::check_exported(folder / "a.doc"));
   EXPECT_THROW(winnow::check_exported(folder / "a.doc", "a\nb"), UsageError);
-  EXPECT_NE(refusal([&] { winnow::check_exported(folder / "documents/data.mdb"); }).find("is not an exported document"),
+  EXPECT_NE(refusal([&] { winnow::check_exported(folder / "documents/records"); }).find("is not an exported document"),
             std::string::npos);
   const auto size = std::filesystem::file_size(folder / "a.doc");
   std::filesystem::resize_file(folder / "a.doc", size - 1);

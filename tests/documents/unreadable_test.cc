@@ -73,7 +73,7 @@ class UnreadableTest : public StoreTest, public testing::WithParamInterface<cons
     if (std::string(GetParam()) == "redis") use_redis();
   }
 };
-INSTANTIATE_TEST_SUITE_P(stores, UnreadableTest, testing::Values("lmdb", "redis"), name_of_store);
+INSTANTIATE_TEST_SUITE_P(stores, UnreadableTest, testing::Values("folder", "redis"), name_of_store);
 
 TEST_P(UnreadableTest, a_damaged_block_is_found_and_its_document_recomputed) {
   make({300, 700, 200});

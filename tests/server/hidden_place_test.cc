@@ -10,7 +10,7 @@ TEST(HiddenPlace, IsInNoSentence) {
   const HiddenPlace place("/srv/shelf");
   EXPECT_EQ(place.without("cannot read the documents in /srv/shelf: Input/output error"),
             "cannot read the documents in the server's store: Input/output error");
-  EXPECT_EQ(place.without("/srv/shelf/data.mdb is truncated"), "the server's store/data.mdb is truncated");
+  EXPECT_EQ(place.without("/srv/shelf/records is damaged"), "the server's store/records is damaged");
   EXPECT_EQ(place.without("the document /srv is empty"), "the document /srv is empty");
   EXPECT_EQ(HiddenPlace("").without("as it is"), "as it is");
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstdint>
-#include <cstring>
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -16,72 +16,74 @@ inline std::string bytes_of_file(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
+/// Files of a folder by their path in it, with their bytes.
+using Files = std::map<std::string, std::string>;
+
+inline Files files_in(const std::string& folder) {
+  Files out;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
+    if (entry.is_regular_file())
+      out.emplace(std::filesystem::relative(entry.path(), folder).string(), bytes_of_file(entry.path().string()));
+  }
+  return out;
+}
+
 /// An offset in a file, and the mask that its byte is XORed with.
 struct Flip {
+  std::string file;
   std::size_t at;
   unsigned char by;
 };
 
-/// A store's folder with one LMDB file of pages of 4 KiB.
+inline std::string print(const Flip& flip) {
+  return flip.file + ": byte " + std::to_string(flip.at) + " changed by " + std::to_string(flip.by);
+}
+
+/// A store in a folder, which can be made whole again.
 class StoreToDamage {
  public:
-  explicit StoreToDamage(const std::string& folder) : folder_(folder), whole_(bytes_of_file(path())) {}
+  explicit StoreToDamage(std::string folder) : folder_(std::move(folder)), whole_(files_in(folder_)) {}
 
-  const std::string& folder() const { return folder_; }
-  const std::string& whole() const { return whole_; }
+  const Files& whole() const { return whole_; }
+  std::string path(const std::string& file) const { return folder_ + "/" + file; }
 
-  /// Offsets in all pages that belong to a tree or describe the pages after them: their first 64 bytes, and one in
-  /// `stride` of the others.
-  std::vector<std::size_t> places(std::size_t stride) const {
-    std::vector<std::size_t> out;
-    for (std::size_t page = 0; page * kPage < whole_.size(); page += run_at(page)) {
-      const std::size_t end = flags_at(page) == kOverflow ? kHeader : kPage;
-      for (std::size_t i = 0; i < end; i += i < kDense ? 1 : stride) out.push_back(page * kPage + i);
-    }
-    return out;
-  }
-  /// For each of these offsets, one bit flipped and all bits flipped.
-  std::vector<Flip> flips(std::size_t stride) const {
+  /// One bit and all bits of some bytes of each file: the first 64, and `count` of the others.
+  std::vector<Flip> flips(std::size_t count) const {
+    constexpr std::size_t kDense = 64;
     std::vector<Flip> out;
-    for (const auto at : places(stride)) {
-      out.push_back({at, 0xFF});
-      out.push_back({at, static_cast<unsigned char>(1U << (at + at / kPage) % 8)});
+    for (const auto& [file, bytes] : whole_) {
+      const std::size_t stride = std::max<std::size_t>(1, bytes.size() / count);
+      for (std::size_t at = 0; at < bytes.size(); at += at < kDense ? 1 : stride) {
+        out.push_back({file, at, 0xFF});
+        out.push_back({file, at, static_cast<unsigned char>(1U << at % 8)});
+      }
     }
     return out;
   }
 
-  /// Writes the store's file again, with these bytes changed.
-  void damage(const std::vector<Flip>& flips) const {
-    std::string bytes = whole_;
-    for (const auto& flip : flips) bytes[flip.at] = static_cast<char>(bytes[flip.at] ^ flip.by);
-    std::filesystem::remove(folder_ + "/lock.mdb");
-    std::ofstream(path(), std::ios::binary | std::ios::trunc) << bytes;
+  /// Makes the store whole.
+  void repair() const {
+    std::filesystem::remove_all(folder_);
+    for (const auto& [file, bytes] : whole_) {
+      std::filesystem::create_directories(std::filesystem::path(path(file)).parent_path());
+      write(file, bytes);
+    }
+    for (const char* const inner : {"values", "parts"}) std::filesystem::create_directories(path(inner));
+  }
+  /// Makes the store whole except for one byte.
+  void damage(const Flip& flip) const {
+    repair();
+    std::string bytes = whole_.at(flip.file);
+    bytes[flip.at] = static_cast<char>(bytes[flip.at] ^ flip.by);
+    write(flip.file, bytes);
+  }
+  void write(const std::string& file, const std::string& bytes) const {
+    std::ofstream(path(file), std::ios::binary | std::ios::trunc) << bytes;
   }
 
  private:
-  static constexpr std::size_t kPage = 4096;
-  static constexpr std::size_t kHeader = 16;
-  static constexpr std::size_t kDense = 64;
-  static constexpr unsigned kOverflow = 4;
-
-  std::string path() const { return folder_ + "/data.mdb"; }
-  template <class T>
-  T at(std::size_t place) const {
-    T out;
-    std::memcpy(&out, whole_.data() + place, sizeof(out));
-    return out;
-  }
-  unsigned flags_at(std::size_t page) const { return at<std::uint16_t>(page * kPage + 10); }
-  std::size_t run_at(std::size_t page) const {
-    return flags_at(page) == kOverflow ? at<std::uint32_t>(page * kPage + 12) : 1;
-  }
-
   std::string folder_;
-  std::string whole_;
+  Files whole_;
 };
-
-inline std::string print(const Flip& flip) {
-  return "byte " + std::to_string(flip.at) + " changed by " + std::to_string(flip.by);
-}
 
 }  // namespace winnow::test

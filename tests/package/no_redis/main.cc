@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prints the errors of a library without stores for the given places.
+// Opens stores of documents at the given places, and prints the errors of a library without Redis.
 #include <winnow/documents.h>
 #include <winnow/error.h>
 
