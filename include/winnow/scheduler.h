@@ -133,15 +133,15 @@ struct PrefixUse {
   std::size_t bytes = 0;      ///< held by all stored texts
 };
 
-/// Stored blocks of texts, of 64 tokens each.
+/// Stored blocks of texts, of 64 tokens each, and observers' states after some of them.
 struct TextUse {
   std::size_t memory_bytes = 0;  ///< with states
   std::size_t memory_blocks = 0;
   std::size_t stored_bytes = 0;   ///< in the folder SchedulerOptions::texts; 0 for a Redis server
-  std::size_t stored_blocks = 0;  ///< in the same
-  std::uint64_t read = 0;         ///< blocks read from there
-  std::uint64_t written = 0;      ///< blocks written there
-  std::uint64_t damaged = 0;      ///< blocks found damaged there
+  std::size_t stored_blocks = 0;  ///< in the same, with states
+  std::uint64_t read = 0;         ///< blocks and states read from there
+  std::uint64_t written = 0;      ///< written there
+  std::uint64_t damaged = 0;      ///< found damaged there
 };
 
 /// Current state of a request.

@@ -6,35 +6,33 @@
 #include <utility>
 
 #include "base/as_size.h"
-#include "base/log.h"
-#include "winnow/error.h"
 
 namespace winnow::engine {
 
-std::vector<std::string> names_of(const StateSizes& states) {
-  std::vector<std::string> out;
-  for (const auto& [name, sizes] : states) out.push_back(name);
-  return out;
-}
+namespace {
 
-KnownText::KnownText(Session::Impl& session, TextTiers stores, std::string owner, std::span<const Token> text, int most,
-                     const PassLimits& limits, ElementType type)
+constexpr auto kBlockTokens = as_size(TextBlock::kTokens);
+
+}  // namespace
+
+KnownText::KnownText(Session::Impl& session, TextTiers stores, StoredPart part, std::span<const Token> text,
+                     const PassLimits& limits)
     : account_(session.account),
       store_(stores.memory),
       tier_(stores.tier),
-      owner_(std::move(owner)),
+      part_(std::move(part)),
       text_(text),
-      most_(most),
-      chain_(store_.find(owner_, text)) {
+      chain_(store_.find(part_.owner, text)),
+      room_(store_) {
   find(limits);
-  if (most_ > tokens()) reserve_states(limits.states);
-  reserve_blocks(session.hparams, type);
+  if (part_.most > tokens()) reserve_states(limits, part_.most);
+  reserve_blocks(session.hparams);
 }
 
 void KnownText::find(const PassLimits& limits) {
-  const std::size_t most = std::min(chain_.size(), as_size(std::min(limits.first_seen, most_) / TextBlock::kTokens));
-  const auto names = names_of(limits.states);
-  const auto found = store_.find_facts(owner_, text_, most, names);
+  const std::size_t most = std::min(chain_.size(), as_size(limits.most(part_) / TextBlock::kTokens));
+  const auto names = names_of(limits.states(part_.most));
+  const auto found = store_.find_facts(part_.owner, text_, most, names);
   if (static_cast<int>(found.blocks) <= known_) return;
   known_ = static_cast<int>(found.blocks);
   found_.clear();
@@ -43,42 +41,37 @@ void KnownText::find(const PassLimits& limits) {
 
 void KnownText::begin_later_pass(const PassLimits& limits) { find(limits); }
 
-bool KnownText::reserve(std::size_t bytes, const std::function<void()>& make) {
-  if (!store_.reserve(bytes)) return false;
-  reserved_ += bytes;
-  try {
-    make();
-  } catch (const MemoryError& error) {
-    log().info("a text is not stored whole: {}", error.what());
-    return false;
-  }
-  return true;
+/// Before blocks: blocks without states would not help a method that needs them.
+void KnownText::reserve_states(const PassLimits& limits, int tokens) {
+  auto& kept = kept_.emplace_back(Kept{tokens});
+  for (const auto& [name, sizes] : limits.states(tokens))
+    room_.reserve(LayerBytes::bytes(sizes), [&, &name = name, &sizes = sizes] {
+      kept.states.emplace(name, std::make_shared<LayerBytes>(account_, sizes, "states of a text"));
+    });
 }
 
-/// States before blocks: blocks without them would not help a method that needs them.
-void KnownText::reserve_states(const StateSizes& states) {
-  for (const auto& [name, sizes] : states)
-    reserve(TextFact::bytes(sizes), [&] { kept_.emplace(name, std::make_shared<TextFact>(account_, sizes)); });
-}
-
-void KnownText::reserve_blocks(const model::Hparams& hparams, ElementType type) {
-  constexpr auto kTokens = as_size(TextBlock::kTokens);
-  const std::size_t bytes = TextBlock::bytes(hparams, type);
-  for (std::size_t first = chain_.size() * kTokens; first + kTokens <= text_.size(); first += kTokens) {
-    const auto tokens = text_.subspan(first, kTokens);
-    if (!reserve(bytes, [&] { read_.push_back(std::make_shared<TextBlock>(account_, hparams, type, tokens)); })) break;
+void KnownText::reserve_blocks(const model::Hparams& hparams) {
+  const std::size_t bytes = TextBlock::bytes(hparams, part_.type);
+  for (std::size_t first = chain_.size() * kBlockTokens; first + kBlockTokens <= text_.size(); first += kBlockTokens) {
+    const auto make = [&] {
+      const auto tokens = text_.subspan(first, kBlockTokens);
+      read_.push_back(std::make_shared<TextBlock>(account_, hparams, part_.type, tokens));
+    };
+    if (!room_.reserve(bytes, make)) break;
   }
 }
 
-int KnownText::will_store(int common, const StateSizes& states) const {
+int KnownText::will_store(int common, std::span<const std::string> states) const {
   const auto blocks = static_cast<int>(chain_.size() + read_.size());
   const int stored = std::min(common / TextBlock::kTokens, blocks) * TextBlock::kTokens;
   if (states.empty()) return stored;
-  const bool has_all = std::ranges::all_of(states, [&](const auto& state) { return kept_.contains(state.first); });
-  return has_all && most_ <= stored ? most_ : 0;
+  int out = 0;
+  for (const auto& kept : kept_) {
+    const bool has_all = std::ranges::all_of(states, [&](const auto& name) { return kept.states.contains(name); });
+    if (has_all && kept.tokens <= stored) out = std::max(out, kept.tokens);
+  }
+  return out;
 }
-
-KnownText::~KnownText() { store_.release(reserved_); }
 
 void KnownText::put(int layer, RowRange rows, cache::LayerScratch& to) const {
   const int first = rows.first / TextBlock::kTokens;
@@ -102,24 +95,49 @@ void KnownText::begin_observer(int layer, const policy::ObserverRequest& request
   const auto name = request.state_name();
   const auto found = found_.find(name);
   if (found != found_.end()) observer.take_state(tokens(), found->second->layer(layer));
-  const auto kept = kept_.find(name);
-  if (kept == kept_.end() || most_ <= tokens()) return;
-  observer.keep_state(most_, kept->second->layer(layer));
-  observed_.insert(name);
+  for (const auto& [rows, states] : kept_) {
+    const auto kept = states.find(name);
+    if (kept == states.end() || rows <= tokens()) continue;
+    observer.keep_state(rows, kept->second->layer(layer));
+    observed_.insert(name);
+  }
 }
 
+/// A second pass writes the states that the first one has not observed.
 void KnownText::store() {
-  std::size_t later = 0;  // states that a second pass writes
-  for (const auto& [name, state] : kept_) later += observed_.contains(name) ? 0 : state->bytes();
-  store_.release(reserved_ - later);
-  reserved_ = later;
-  for (auto& block : read_) chain_.push_back(std::move(block));
+  for (auto& block : read_) {
+    room_.release(block->bytes());
+    chain_.push_back(std::move(block));
+  }
   read_.clear();
-  store_.put(owner_, chain_);
-  if (tier_ != nullptr) tier_->keep(owner_, chain_);
-  for (const auto& name : observed_)
-    store_.put_fact(owner_, text_.first(as_size(most_)), name, std::move(kept_.extract(name).mapped()));
+  store_.put(part_.owner, chain_);
+  if (tier_ != nullptr) keep_in_tier();
+  for (auto& [rows, states] : kept_) {
+    for (const auto& name : observed_) {
+      const auto state = states.extract(name);
+      if (state.empty()) continue;
+      room_.release(state.mapped()->bytes());
+      store_.put_fact(part_.owner, text_.first(as_size(rows)), name, state.mapped());
+    }
+  }
   observed_.clear();
+}
+
+void KnownText::keep_in_tier() const {
+  std::vector<TierValue> values;
+  const auto names = tier_->names(part_.owner, text_.first(chain_.size() * kBlockTokens));
+  for (std::size_t i = 0; i < chain_.size(); ++i) values.push_back({names[i], {chain_[i], &chain_[i]->rows()}});
+  const auto add = [&](int rows, const std::string& name, const LayerBytesPtr& state) {
+    const auto blocks = as_size(rows / TextBlock::kTokens);
+    if (blocks <= names.size()) values.push_back({tier_->name_of_state(names[blocks - 1], name), state});
+  };
+  for (const auto& [name, state] : found_) add(tokens(), name, state);
+  for (const auto& [rows, states] : kept_) {
+    for (const auto& [name, state] : states) {
+      if (observed_.contains(name)) add(rows, name, state);
+    }
+  }
+  tier_->keep(std::move(values));
 }
 
 }  // namespace winnow::engine

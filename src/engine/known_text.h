@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -14,47 +13,34 @@
 #include "cache/scratch.h"
 #include "engine/hidden_states.h"
 #include "engine/session_impl.h"
-#include "engine/text_fetch.h"
+#include "engine/stored_part.h"
+#include "engine/text_room.h"
 #include "winnow/policy/observer.h"
 
 namespace winnow::engine {
 
-/// Bytes of observers' states in each layer, by name.
-using StateSizes = std::map<std::string, std::vector<std::size_t>>;
-
-/// Names of states.
-std::vector<std::string> names_of(const StateSizes& states);
-
-/// Limits of the part of a text that a pass takes from a store.
-struct PassLimits {
-  int first_seen = 0;      ///< first row that an observer without a state must see
-  StateSizes states = {};  ///< tokens are known only up to where all of these states are
-};
-
 /// The part of a text that a reading takes from memory, and the blocks that it leaves in all tiers.
 class KnownText {
  public:
-  /// Takes blocks of at most the first `most` tokens. States are kept after these, so that the same text and longer
-  /// ones can take them. `limits`: those of all passes. REQUIRES: whole blocks. Session, stores and text outlive it.
-  KnownText(Session::Impl& session, TextTiers stores, std::string owner, std::span<const Token> text, int most,
-            const PassLimits& limits, ElementType type);
+  /// Takes blocks of the part. States are kept after it, so that the same text and longer ones can take them. `limits`:
+  /// those of all passes. Session, stores and text outlive it.
+  KnownText(Session::Impl& session, TextTiers stores, StoredPart part, std::span<const Token> text,
+            const PassLimits& limits);
   KnownText(const KnownText&) = delete;
   KnownText& operator=(const KnownText&) = delete;
-  ~KnownText();
 
   /// The most tokens of a text of `tokens` tokens that can be known if at least `passing` pass.
   static int most(int tokens, int passing) {
     return std::max(0, tokens - passing) / TextBlock::kTokens * TextBlock::kTokens;
   }
-  int most() const { return most_; }
   /// Takes more, in a pass after the first one, of the text that the first one has stored.
   void begin_later_pass(const PassLimits& limits);
   /// Tokens whose keys and values are known.
   int tokens() const { return known_ * TextBlock::kTokens; }
   /// Tokens that can be taken by a text that begins with the first `common` tokens of this one and needs these states,
   /// when this one is stored.
-  int will_store(int common, const StateSizes& states) const;
-  const std::string& owner() const { return owner_; }
+  int will_store(int common, std::span<const std::string> states) const;
+  const std::string& owner() const { return part_.owner; }
   /// Puts the known rows in `rows`, rounded to whole blocks, into a scratch. They replace its rows from the first of
   /// them on.
   void put(int layer, RowRange rows, cache::LayerScratch& to) const;
@@ -66,26 +52,32 @@ class KnownText {
   void store();
 
  private:
+  /// States after some tokens.
+  struct Kept {
+    int tokens;
+    std::map<std::string, std::shared_ptr<LayerBytes>, std::less<>> states = {};
+  };
+
   /// Takes what the limits allow, unless it is less than now.
   void find(const PassLimits& limits);
-  void reserve_states(const StateSizes& states);
-  void reserve_blocks(const model::Hparams& hparams, ElementType type);
-  /// Reserves bytes for make(), which makes something to be stored. Returns false if there is no room.
-  bool reserve(std::size_t bytes, const std::function<void()>& make);
+  /// Reserves the states after `tokens` tokens.
+  void reserve_states(const PassLimits& limits, int tokens);
+  void reserve_blocks(const model::Hparams& hparams);
+  /// Queues the chain and the states after parts of it for writing.
+  void keep_in_tier() const;
 
   MemoryAccount& account_;
   TextStore& store_;
   TextTier* tier_;
-  std::string owner_;
+  StoredPart part_;
   std::span<const Token> text_;
-  int most_;
-  std::vector<TextBlockPtr> chain_;                        ///< stored blocks of the text's beginning
-  int known_ = 0;                                          ///< number of these blocks that the reading uses
-  std::vector<std::shared_ptr<TextBlock>> read_;           ///< new blocks, after the chain
-  std::map<std::string, TextFactPtr, std::less<>> found_;  ///< states after the known tokens
-  std::map<std::string, std::shared_ptr<TextFact>, std::less<>> kept_;  ///< states after the most tokens
-  std::set<std::string> observed_;                                      ///< names of those that are being written
-  std::size_t reserved_ = 0;
+  std::vector<TextBlockPtr> chain_;                          ///< stored blocks of the text's beginning
+  int known_ = 0;                                            ///< number of these blocks that the reading uses
+  std::vector<std::shared_ptr<TextBlock>> read_;             ///< new blocks, after the chain
+  std::map<std::string, LayerBytesPtr, std::less<>> found_;  ///< states after the known tokens
+  std::vector<Kept> kept_;                                   ///< states that are being written, or will be
+  std::set<std::string> observed_;                           ///< names of those that are being written
+  TextRoom room_;
 };
 
 }  // namespace winnow::engine

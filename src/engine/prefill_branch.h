@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cache/scratch.h"
+#include "engine/known_text.h"
 #include "engine/prefill_plan.h"
 #include "model/hparams.h"
 #include "winnow/session.h"

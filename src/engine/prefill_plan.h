@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "engine/hidden_states.h"
-#include "engine/known_text.h"
 #include "engine/past.h"
+#include "engine/stored_part.h"
 #include "policy/observers/layer_observers.h"
 #include "winnow/session.h"
 

@@ -118,7 +118,8 @@ bool PromptReading::draft() {
 
 /// The first pass has stored more of the text than was known before it.
 void PromptReading::take_known_text() {
-  known_->begin_later_pass({second_->first_seen(session_.hparams), second_->states(session_.hparams, known_->most())});
+  const auto& hparams = session_.hparams;
+  known_->begin_later_pass({second_->first_seen(hparams), [&](int rows) { return second_->states(hparams, rows); }});
   if (known_->tokens() > second_->known()) second_.emplace(plan_.second(session_, drafts_, known_->tokens()));
 }
 

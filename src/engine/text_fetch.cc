@@ -5,8 +5,6 @@
 #include <utility>
 
 #include "base/as_size.h"
-#include "base/log.h"
-#include "winnow/error.h"
 
 namespace winnow::engine {
 
@@ -18,25 +16,28 @@ constexpr std::chrono::milliseconds kPatience(2000);
 
 }  // namespace
 
-TextFetch::TextFetch(Session::Impl& session, TextTiers stores, std::string owner, std::span<const Token> text,
-                     ElementType type)
+TextFetch::TextFetch(Session::Impl& session, TextTiers stores, StoredPart part, std::span<const Token> text,
+                     const PassLimits& limits)
     : session_(session),
       stores_(stores),
-      owner_(std::move(owner)),
-      type_(type),
-      chain_(stores.memory.find(owner_, text)),
+      part_(std::move(part)),
+      text_(text.first(as_size(limits.most(part_)))),
+      limits_(limits),
+      states_(engine::names_of(limits.states(part_.most))),
+      chain_(stores.memory.find(part_.owner, text_)),
+      known_(stores.memory.blocks_with_facts(part_.owner, text_, chain_.size(), states_)),
+      room_(stores.memory),
       moved_(Clock::now()) {
-  const std::size_t known = chain_.size() * kBlockTokens;
-  if (text.size() < known + kBlockTokens || !stores_.tier->may_read()) return;
-  text_.assign(text.begin() + static_cast<std::ptrdiff_t>(known), text.end());
-  asked_ = std::make_shared<TierBlocks>();
-  asked_->names = stores_.tier->names(owner_, text);
-  asked_->names.erase(asked_->names.begin(), asked_->names.begin() + static_cast<std::ptrdiff_t>(chain_.size()));
-  phase_ = Phase::counting;
-  stores_.tier->count(asked_);
+  if (text_.size() < (known_ + 1) * kBlockTokens || !stores_.tier->may_read()) return;
+  names_ = stores_.tier->names(part_.owner, text_);
+  asked_ = std::make_shared<TierRequest>();
+  asked_->names.assign(names_.begin() + static_cast<std::ptrdiff_t>(chain_.size()), names_.end());
+  for (std::size_t i = known_; i < names_.size(); ++i) {
+    for (const auto& state : states_) asked_->names.push_back(stores_.tier->name_of_state(names_[i], state));
+  }
+  phase_ = Phase::looking;
+  stores_.tier->look(asked_);
 }
-
-TextFetch::~TextFetch() { end(); }
 
 bool TextFetch::advance() {
   if (phase_ == Phase::ended) return false;
@@ -46,7 +47,7 @@ bool TextFetch::advance() {
     end();
     return false;
   }
-  if (phase_ == Phase::counting) {
+  if (phase_ == Phase::looking) {
     begin_reading();
   } else {
     store();
@@ -60,35 +61,78 @@ bool TextFetch::is_stuck() {
   return Clock::now() - moved_ > kPatience;
 }
 
-/// Takes as many blocks as have room in memory.
-void TextFetch::begin_reading() {
-  const std::size_t bytes = TextBlock::bytes(session_.hparams, type_);
-  for (std::size_t i = 0; i < asked_->good && stores_.memory.reserve(bytes); ++i) {
-    reserved_ += bytes;
-    try {
-      asked_->blocks.push_back(std::make_shared<TextBlock>(session_.account, session_.hparams, type_,
-                                                           std::span(text_).subspan(i * kBlockTokens, kBlockTokens)));
-    } catch (const MemoryError& error) {
-      log().info("{} stored blocks of a text are not read: {}", asked_->good - i, error.what());
-      break;
-    }
+std::size_t TextFetch::found_blocks() const {
+  const auto& exist = asked_->exist;
+  const auto end = exist.begin() + static_cast<std::ptrdiff_t>(names_.size() - chain_.size());
+  return chain_.size() + as_size(std::find(exist.begin(), end, false) - exist.begin());
+}
+
+/// True if the tier has all states after the first blocks. REQUIRES: more than the known ones.
+bool TextFetch::has_states(std::size_t blocks) const {
+  const std::size_t first = names_.size() - chain_.size() + (blocks - 1 - known_) * states_.size();
+  const auto begin = asked_->exist.begin() + static_cast<std::ptrdiff_t>(first);
+  return std::all_of(begin, begin + static_cast<std::ptrdiff_t>(states_.size()), [](bool exists) { return exists; });
+}
+
+/// Returns false if there is no room for all of them.
+bool TextFetch::add_blocks(TierRequest& wanted) {
+  const std::size_t bytes = TextBlock::bytes(session_.hparams, part_.type);
+  for (std::size_t i = chain_.size(); i < reached_; ++i) {
+    const auto make = [&] {
+      const auto tokens = text_.subspan(i * kBlockTokens, kBlockTokens);
+      new_.push_back(std::make_shared<TextBlock>(session_.account, session_.hparams, part_.type, tokens));
+    };
+    if (!room_.reserve(bytes, make)) return false;
+    wanted.names.push_back(names_[i]);
+    wanted.layers.emplace_back(new_.back(), &new_.back()->rows());
   }
-  if (asked_->blocks.empty()) return end();
+  return true;
+}
+
+/// Returns false if there is no room for all of them.
+bool TextFetch::add_states(TierRequest& wanted) {
+  for (const auto& [name, sizes] : limits_.states(static_cast<int>(reached_) * TextBlock::kTokens)) {
+    const auto make = [&, &sizes = sizes] {
+      wanted.layers.push_back(std::make_shared<LayerBytes>(session_.account, sizes, "states of a text"));
+    };
+    if (!room_.reserve(LayerBytes::bytes(sizes), make)) return false;
+    wanted.names.push_back(stores_.tier->name_of_state(names_[reached_ - 1], name));
+  }
+  return true;
+}
+
+/// Takes as many blocks as have room in memory. States need all blocks before them.
+void TextFetch::begin_reading() {
+  reached_ = found_blocks();
+  while (reached_ > known_ && !has_states(reached_)) --reached_;
+  if (reached_ == known_) return end();
+  const auto wanted = std::make_shared<TierRequest>();
+  const bool have_room = add_blocks(*wanted) && add_states(*wanted);
+  if (wanted->names.empty() || (!have_room && !states_.empty())) return end();
+  asked_ = wanted;
   phase_ = Phase::reading;
   moved_ = Clock::now();
   stores_.tier->read(asked_);
 }
 
 void TextFetch::store() {
-  for (std::size_t i = 0; i < asked_->good; ++i) chain_.push_back(asked_->blocks[i]);
+  const auto& asked = *asked_;
+  const std::size_t blocks = std::min<std::size_t>(asked.good, new_.size());
+  chain_.insert(chain_.end(), new_.begin(), new_.begin() + static_cast<std::ptrdiff_t>(blocks));
+  room_.release();
+  stores_.memory.put(part_.owner, chain_);
+  for (std::size_t i = new_.size(); asked.good == asked.names.size() && i < asked.names.size(); ++i) {
+    facts_.push_back(asked.layers[i]);
+    stores_.memory.put_fact(part_.owner, text_.first(reached_ * kBlockTokens), asked.names[i].state, facts_.back());
+  }
   end();
-  stores_.memory.put(owner_, chain_);
 }
 
 void TextFetch::end() {
   if (asked_ != nullptr) asked_->is_unwanted = true;
   asked_.reset();
-  stores_.memory.release(std::exchange(reserved_, 0));
+  new_.clear();
+  room_.release();
   phase_ = Phase::ended;
 }
 

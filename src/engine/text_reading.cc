@@ -63,7 +63,7 @@ bool TextReading::will_store_stages_of(const TextReading& later) const {
 /// of the times until each is read is less: this + (this + later - more) < later + (later + this).
 bool TextReading::will_store_blocks_of(const TextReading& later) const {
   const auto* const now = known_ ? later.known_now() : nullptr;
-  if (now == nullptr || now->key.owner != known_->owner()) return false;
+  if (now == nullptr || now->part.owner != known_->owner()) return false;
   const auto text = std::span(later.text_.tokens).first(as_size(now->most));
   const auto common = static_cast<int>(std::ranges::mismatch(text, text_.tokens).in1 - text.begin());
   const int more = known_->will_store(common, now->states) - now->tokens;
@@ -116,7 +116,7 @@ bool TextReading::is_known_text() const {
 
 /// At least the last token passes, for its logits. Without packed weights, at least a block passes, because ggml's
 /// kernels for few rows give other bits than those for many.
-TextReading::KnownKey TextReading::known_key() const {
+StoredPart TextReading::known_part() const {
   const auto& part = plan_.parts().front();
   const auto pass = session_.begin_pass(as_size(part.stage.tokens()), part.reading->bytes().all());
   const bool is_packed = pass.room() != nullptr && pass.room()->set;
@@ -125,36 +125,34 @@ TextReading::KnownKey TextReading::known_key() const {
           KnownText::most(part.stage.tokens(), is_packed ? 1 : TextBlock::kTokens), type};
 }
 
+PassLimits TextReading::limits() const {
+  const auto& plan = *plan_.parts().front().reading;
+  return {plan.first_seen(session_), [this, &plan](int rows) { return plan.states(session_, rows); }};
+}
+
 const TextReading::Known* TextReading::known_now() const {
   if (!is_known_text() || stored() > 0) return nullptr;
   const auto& store = texts_.memory;
   if (known_lookup_ && known_lookup_->generation == store.generation()) return &*known_lookup_;
-  const auto& plan = *plan_.parts().front().reading;
-  Known out{store.generation(), known_key(), {}, 0, 0};
-  out.states = plan.states(session_, out.key.most);
-  out.most = std::min(out.key.most, plan.first_seen(session_));
-  const std::size_t blocks = store.blocks_with_facts(out.key.owner, text_.tokens,
-                                                     as_size(out.most / TextBlock::kTokens), names_of(out.states));
+  const auto limits = this->limits();
+  Known out{store.generation(), known_part(), {}, 0, 0};
+  out.states = names_of(limits.states(out.part.most));
+  out.most = limits.most(out.part);
+  const std::size_t blocks =
+      store.blocks_with_facts(out.part.owner, text_.tokens, as_size(out.most / TextBlock::kTokens), out.states);
   out.tokens = static_cast<int>(blocks) * TextBlock::kTokens;
   return &known_lookup_.emplace(std::move(out));
 }
 
-/// Tiers have no states, without which a method that needs them reads all.
 void TextReading::fetch() {
   if (std::exchange(has_fetched_, true) || texts_.tier == nullptr || !is_known_text() || stored() > 0) return;
-  const auto& plan = *plan_.parts().front().reading;
-  const auto key = known_key();
-  const int most = std::min(key.most, plan.first_seen(session_));
-  if (most < TextBlock::kTokens || !plan.states(session_, most).empty()) return;
-  fetch_.emplace(session_, texts_, key.owner, std::span(text_.tokens).first(as_size(most)), key.type);
+  fetch_.emplace(session_, texts_, known_part(), text_.tokens, limits());
 }
 
 void TextReading::begin_text() {
   const auto& stage = part().stage;
   const auto& plan = *part().reading;
-  const auto key = known_key();
-  known_.emplace(session_, texts_, key.owner, stage_tokens(), key.most,
-                 PassLimits{plan.first_seen(session_), plan.states(session_, key.most)}, key.type);
+  known_.emplace(session_, texts_, known_part(), stage_tokens(), limits());
   fetch_.reset();
   found_ = as_size(known_->tokens());
   const ReadingInput input{.text = stage_tokens(), .known = &*known_};

@@ -82,20 +82,16 @@ class TextReading {
   std::span<const Token> stage_tokens() const;
   void begin_stage();
   void begin_text();
-  /// Identifies the first stage's keys and values.
-  struct KnownKey {
-    std::string owner;
-    int most = 0;  ///< tokens that may be taken from the store, if observers need not see them
-    ElementType type = ElementType::f16;
-  };
-  KnownKey known_key() const;
+  /// The first tokens of the first stage, without those that must pass.
+  StoredPart known_part() const;
+  PassLimits limits() const;
   /// The part that may be taken from the store now. The result is cached like that of stored().
   struct Known {
     std::uint64_t generation;  ///< of `texts_.memory`
-    KnownKey key;
-    StateSizes states;  ///< that observers need
-    int most;           ///< tokens that observers need not see
-    int tokens;         ///< of these, tokens that are stored
+    StoredPart part;
+    std::vector<std::string> states;  ///< that observers need
+    int most;                         ///< tokens that may be taken
+    int tokens;                       ///< of these, tokens that are stored
   };
   /// Null if the text is not looked up. REQUIRES: not begun.
   const Known* known_now() const;

@@ -13,37 +13,31 @@ namespace winnow::engine {
 
 namespace {
 
-std::size_t layer_bytes(const model::Hparams& hparams, ElementType type, int layer) {
-  const auto heads = kv_heads_of(hparams.layer(layer));
-  return cache::LayerScratch::bytes(type, {&heads, 1}, TextBlock::kTokens);
+std::vector<std::size_t> rows_sizes(const model::Hparams& hparams, ElementType type) {
+  std::vector<std::size_t> out;
+  for (int layer = 0; layer < hparams.n_kv_layer; ++layer) {
+    const auto heads = kv_heads_of(hparams.layer(layer));
+    out.push_back(cache::LayerScratch::bytes(type, {&heads, 1}, TextBlock::kTokens));
+  }
+  return out;
 }
 
 }  // namespace
 
 TextBlock::TextBlock(MemoryAccount& account, const model::Hparams& hparams, ElementType type,
                      std::span<const Token> tokens)
-    : tokens_(tokens.begin(), tokens.end()) {
-  std::size_t place = 0;
-  for (int layer = 0; layer < hparams.n_kv_layer; ++layer) {
-    places_.push_back(place);
-    place += layer_bytes(hparams, type, layer);
-  }
-  places_.push_back(place);
-  rows_ = Buffer(account, place, "keys and values of a text");
-}
+    : tokens_(tokens.begin(), tokens.end()), rows_(account, rows_sizes(hparams, type), "keys and values of a text") {}
 
 std::size_t TextBlock::bytes(const model::Hparams& hparams, ElementType type) {
-  std::size_t out = as_size(kTokens) * sizeof(Token);
-  for (int layer = 0; layer < hparams.n_kv_layer; ++layer) out += layer_bytes(hparams, type, layer);
-  return out;
+  return LayerBytes::bytes(rows_sizes(hparams, type)) + as_size(kTokens) * sizeof(Token);
 }
 
 void TextBlock::copy(int layer, int first, const cache::LayerScratch& from) {
-  from.copy_rows(first, kTokens, rows(layer).data());
+  from.copy_rows(first, kTokens, rows_.layer(layer).data());
 }
 
 void TextBlock::put(int layer, int first, cache::LayerScratch& to) const {
-  to.put_rows(first, kTokens, rows(layer).data());
+  to.put_rows(first, kTokens, rows_.layer(layer).data());
 }
 
 std::vector<TextStore::Node*> TextStore::chain(std::string_view owner, std::span<const Token> text) const {
@@ -83,9 +77,7 @@ std::vector<TextBlockPtr> TextStore::find(std::string_view owner, std::span<cons
   return out;
 }
 
-std::size_t TextStore::blocks_with_facts(std::string_view owner, std::span<const Token> text, std::size_t most,
-                                         std::span<const std::string> names) const {
-  const auto nodes = chain(owner, text);
+std::size_t TextStore::with_facts(std::span<Node* const> nodes, std::size_t most, std::span<const std::string> names) {
   std::size_t blocks = std::min(most, nodes.size());
   const auto has_all = [&](const Node& node) {
     return std::ranges::all_of(names, [&](const std::string& name) { return node.facts.contains(name); });
@@ -94,14 +86,18 @@ std::size_t TextStore::blocks_with_facts(std::string_view owner, std::span<const
   return blocks;
 }
 
+std::size_t TextStore::blocks_with_facts(std::string_view owner, std::span<const Token> text, std::size_t most,
+                                         std::span<const std::string> names) const {
+  return with_facts(chain(owner, text), most, names);
+}
+
 TextStore::Facts TextStore::find_facts(std::string_view owner, std::span<const Token> text, std::size_t most,
                                        std::span<const std::string> names) {
   const auto nodes = chain(owner, text);
-  const std::size_t blocks = blocks_with_facts(owner, text, most, names);
-  Facts out{.blocks = blocks};
+  Facts out{.blocks = with_facts(nodes, most, names)};
   for (const auto& name : names) {
-    if (blocks == 0) break;
-    auto& node = *nodes[blocks - 1];
+    if (out.blocks == 0) break;
+    auto& node = *nodes[out.blocks - 1];
     use_fact(node, name, ++uses_);
     out.facts.push_back(node.facts.at(name).bytes);
   }
@@ -171,7 +167,7 @@ void TextStore::put(std::string_view owner, std::span<const TextBlockPtr> chain)
 }
 
 void TextStore::put_fact(std::string_view owner, std::span<const Token> text, const std::string& name,
-                         TextFactPtr fact) {
+                         LayerBytesPtr fact) {
   auto nodes = chain(owner, text);
   if (nodes.size() * as_size(TextBlock::kTokens) != text.size() || nodes.back()->facts.contains(name)) return;
   held_ += fact->bytes();

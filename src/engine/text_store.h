@@ -15,7 +15,7 @@
 
 #include "base/memory.h"
 #include "cache/scratch.h"
-#include "engine/text_fact.h"
+#include "engine/layer_bytes.h"
 #include "model/hparams.h"
 #include "winnow/model.h"
 
@@ -37,21 +37,17 @@ class TextBlock {
   static std::size_t bytes(const model::Hparams& hparams, ElementType type);
 
   std::span<const Token> tokens() const { return tokens_; }
-  std::size_t bytes() const { return rows_.size() + tokens_.size() * sizeof(Token); }
-  int layers() const { return static_cast<int>(places_.size()) - 1; }
-  /// A layer's keys and values, as cache::LayerScratch::copy_rows() writes them.
-  std::span<std::byte> rows(int layer) { return {rows_.data() + places_[layer], rows_bytes(layer)}; }
-  std::span<const std::byte> rows(int layer) const { return {rows_.data() + places_[layer], rows_bytes(layer)}; }
+  std::size_t bytes() const { return rows_.bytes() + tokens_.size() * sizeof(Token); }
+  /// Keys and values, as cache::LayerScratch::copy_rows() writes them.
+  LayerBytes& rows() { return rows_; }
+  const LayerBytes& rows() const { return rows_; }
   /// Copies a layer's rows from `first` on, out of a scratch or back into it.
   void copy(int layer, int first, const cache::LayerScratch& from);
   void put(int layer, int first, cache::LayerScratch& to) const;
 
  private:
-  std::size_t rows_bytes(int layer) const { return places_[layer + 1] - places_[layer]; }
-
   std::vector<Token> tokens_;
-  std::vector<std::size_t> places_;  ///< [layer that stores + 1], the last one is the end
-  Buffer rows_;
+  LayerBytes rows_;
 };
 
 using TextBlockPtr = std::shared_ptr<const TextBlock>;
@@ -64,7 +60,7 @@ class TextStore {
   /// Facts about the first `blocks` blocks of a text.
   struct Facts {
     std::size_t blocks = 0;
-    std::vector<TextFactPtr> facts = {};  ///< [name]
+    std::vector<LayerBytesPtr> facts = {};  ///< [name]
   };
 
   explicit TextStore(std::size_t memory) : memory_(memory) {}
@@ -86,7 +82,7 @@ class TextStore {
   void put(std::string_view owner, std::span<const TextBlockPtr> chain);
   /// Stores a fact about the text of a stored chain, unless it is there already. The fact of the same name about an
   /// earlier beginning of the text is among the first to be dropped. REQUIRES: a chain of blocks in use.
-  void put_fact(std::string_view owner, std::span<const Token> text, const std::string& name, TextFactPtr fact);
+  void put_fact(std::string_view owner, std::span<const Token> text, const std::string& name, LayerBytesPtr fact);
 
   /// Changes whenever the set of stored blocks and facts changes.
   std::uint64_t generation() const { return generation_; }
@@ -105,7 +101,7 @@ class TextStore {
     Children next = {};
     std::uint64_t used = 0;
     struct Fact {
-      TextFactPtr bytes;
+      LayerBytesPtr bytes;
       std::uint64_t used = 0;
     };
     std::map<std::string, Fact, std::less<>> facts = {};
@@ -116,6 +112,8 @@ class TextStore {
 
   /// Nodes of the longest chain.
   std::vector<Node*> chain(std::string_view owner, std::span<const Token> text) const;
+  /// Number of the first nodes, at most `most`, after which all these facts are stored.
+  static std::size_t with_facts(std::span<Node* const> nodes, std::size_t most, std::span<const std::string> names);
   /// Marks blocks as used, the last one first: the end of a chain is dropped before its beginning.
   void touch(std::span<Node* const> chain);
   /// `used`: 0 for what is dropped first.

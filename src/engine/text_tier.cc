@@ -125,7 +125,7 @@ class TierHealth {
   std::array<std::optional<Clock::time_point>, 2> down_;  ///< time of the last failure, by Way
 };
 
-std::vector<std::string> keys_of(const TierBlocks& asked) {
+std::vector<std::string> keys_of(const TierRequest& asked) {
   std::vector<std::string> out;
   for (const auto& name : asked.names) out.push_back(name.key.print());
   return out;
@@ -143,18 +143,18 @@ struct TextTier::Impl {
   Impl(std::unique_ptr<store::Values> v, std::size_t most_queued)
       : values(std::move(v)), health(values->name()), queue(most_queued) {}
 
-  void write(std::span<const TextName> names, std::span<const TextBlockPtr> chain);
-  void read_blocks(TierBlocks& asked);
-  /// Returns false if the block is missing or damaged.
-  bool read_block(const TextName& name, TextBlock& block);
-  void ended(TierBlocks& asked);
-  void post(int threads, const std::shared_ptr<TierBlocks>& asked, const std::function<void(TierBlocks&)>& work);
+  void write(std::span<const TierValue> all);
+  void read_all(TierRequest& asked);
+  /// Returns false if the value is missing or damaged.
+  bool read_one(const TextName& name, LayerBytes& layers);
+  void ended(TierRequest& asked);
+  void post(int threads, const std::shared_ptr<TierRequest>& asked, const std::function<void(TierRequest&)>& work);
 
   std::unique_ptr<store::Values> values;
   TierHealth health;
   std::size_t queue;
   std::atomic<std::size_t> queued{0};
-  std::atomic<std::uint64_t> read{0};  ///< blocks, like the next two
+  std::atomic<std::uint64_t> read{0};  ///< values, like the next two
   std::atomic<std::uint64_t> written{0};
   std::atomic<std::uint64_t> damaged{0};
   std::mutex mutex;
@@ -164,7 +164,7 @@ struct TextTier::Impl {
   TierThreads readers{kReaders, TierThreads::Rest::dropped};
 };
 
-TextTier::TextTier(std::unique_ptr<store::Values> values, const TextKey& session, std::size_t queue)
+TextTier::TextTier(std::unique_ptr<store::Values> values, const SessionKey& session, std::size_t queue)
     : session_(session), impl_(std::make_unique<Impl>(std::move(values), queue)) {}
 
 TextTier::~TextTier() = default;
@@ -178,36 +178,31 @@ TextUse TextTier::use() const {
   return out;
 }
 
-void TextTier::keep(std::string_view owner, std::span<const TextBlockPtr> chain) {
-  std::vector<Token> text;
+void TextTier::keep(std::vector<TierValue> values) {
   std::size_t bytes = 0;
-  for (const auto& block : chain) {
-    text.insert(text.end(), block->tokens().begin(), block->tokens().end());
-    bytes += block->bytes();
-  }
-  if (chain.empty() || (impl_->queued > 0 && impl_->queued + bytes > impl_->queue)) return;
+  for (const auto& value : values) bytes += value.layers->bytes();
+  if (values.empty() || (impl_->queued > 0 && impl_->queued + bytes > impl_->queue)) return;
   impl_->queued += bytes;
-  const auto shared = std::make_shared<std::vector<TextBlockPtr>>(chain.begin(), chain.end());
-  impl_->writer.post([impl = impl_.get(), bytes, shared, names = names(owner, text)] {
-    impl->health.attempt(TierHealth::writing, [&] { impl->write(names, *shared); });
+  impl_->writer.post([impl = impl_.get(), bytes, shared = std::make_shared<std::vector<TierValue>>(std::move(values))] {
+    impl->health.attempt(TierHealth::writing, [&] { impl->write(*shared); });
     shared->clear();
     impl->queued -= bytes;
   });
 }
 
-void TextTier::Impl::write(std::span<const TextName> names, std::span<const TextBlockPtr> chain) {
+void TextTier::Impl::write(std::span<const TierValue> all) {
   std::vector<store::NewValue> out;
-  for (std::size_t i = 0; i < chain.size(); ++i) {
-    out.push_back({names[i].key.print(), value_bytes(*chain[i]), [&, i](ByteSink& to) {
-                     write_value(names[i], *chain[i], to);
+  for (const auto& value : all) {
+    out.push_back({value.name.key.print(), value_bytes(value.name, *value.layers), [this, &value](ByteSink& to) {
+                     write_value(value.name, *value.layers, to);
                      ++written;
                    }});
   }
   values->keep(out);
 }
 
-void TextTier::Impl::post(int threads, const std::shared_ptr<TierBlocks>& asked,
-                          const std::function<void(TierBlocks&)>& work) {
+void TextTier::Impl::post(int threads, const std::shared_ptr<TierRequest>& asked,
+                          const std::function<void(TierRequest&)>& work) {
   asked->working = threads;
   for (int i = 0; i < threads; ++i) {
     readers.post([this, asked, work] {
@@ -217,7 +212,7 @@ void TextTier::Impl::post(int threads, const std::shared_ptr<TierBlocks>& asked,
   }
 }
 
-void TextTier::Impl::ended(TierBlocks& asked) {
+void TextTier::Impl::ended(TierRequest& asked) {
   {
     const std::lock_guard lock(mutex);
     --asked.working;
@@ -233,38 +228,39 @@ void TextTier::give_up(std::chrono::milliseconds waited) {
                        fmt::format("the texts in {} have not come for {} ms", impl_->values->name(), waited.count()));
 }
 
-void TextTier::count(const std::shared_ptr<TierBlocks>& asked) {
-  impl_->post(1, asked, [impl = impl_.get()](TierBlocks& blocks) {
-    impl->health.attempt(TierHealth::reading, [&] { blocks.good = impl->values->count(keys_of(blocks)); });
+void TextTier::look(const std::shared_ptr<TierRequest>& asked) {
+  asked->exist.assign(asked->names.size(), false);
+  impl_->post(1, asked, [impl = impl_.get()](TierRequest& request) {
+    impl->health.attempt(TierHealth::reading, [&] { request.exist = impl->values->exist(keys_of(request)); });
   });
 }
 
-void TextTier::read(const std::shared_ptr<TierBlocks>& asked) {
-  asked->good = asked->blocks.size();
-  impl_->post(kReaders, asked, [impl = impl_.get()](TierBlocks& blocks) { impl->read_blocks(blocks); });
+void TextTier::read(const std::shared_ptr<TierRequest>& asked) {
+  asked->good = asked->names.size();
+  impl_->post(kReaders, asked, [impl = impl_.get()](TierRequest& request) { impl->read_all(request); });
 }
 
-void TextTier::Impl::read_blocks(TierBlocks& asked) {
+void TextTier::Impl::read_all(TierRequest& asked) {
   while (!asked.is_unwanted) {
     const std::size_t i = asked.next++;
     if (i >= asked.good) return;
     bool is_read = false;
-    health.attempt(TierHealth::reading, [&] { is_read = read_block(asked.names[i], *asked.blocks[i]); });
+    health.attempt(TierHealth::reading, [&] { is_read = read_one(asked.names[i], *asked.layers[i]); });
     if (!is_read) lower(asked.good, i);
   }
 }
 
-bool TextTier::Impl::read_block(const TextName& name, TextBlock& block) {
+bool TextTier::Impl::read_one(const TextName& name, LayerBytes& layers) {
   const auto key = name.key.print();
-  const auto found = values->get(key, value_bytes(block));
+  const auto found = values->get(key, value_bytes(name, layers));
   if (!found) return false;
-  if (!found->parts.empty() && read_value(found->parts.front(), name, block)) {
+  if (!found->parts.empty() && read_value(found->parts.front(), name, layers)) {
     ++read;
     return true;
   }
   ++damaged;
-  log().warn("a block of {} tokens in {} is damaged and is removed; its text is read anew", block.tokens().size(),
-             values->name());
+  log().warn("{} of a text in {} is damaged and is removed; the text is read anew from there",
+             name.state.empty() ? "a block" : "a state", values->name());
   values->erase(key);
   return false;
 }

@@ -18,24 +18,31 @@
 
 namespace winnow::engine {
 
-/// Blocks of a text that are requested from a tier. Its threads work on them until `working` is 0.
-struct TierBlocks {
+/// A value to be written: a block's keys and values, or an observer's state.
+struct TierValue {
+  TextName name;
+  LayerBytesPtr layers;
+};
+
+/// Values that are requested from a tier. Its threads work on them until `working` is 0.
+struct TierRequest {
   std::vector<TextName> names;
-  std::vector<std::shared_ptr<TextBlock>> blocks;  ///< to be filled, those in front first
-  std::atomic<std::size_t> good{0};  ///< blocks before the first missing one, so far as count() or read() has come
-  std::atomic<std::size_t> next{0};  ///< block to be read next
-  std::atomic<int> working{0};       ///< threads at work
+  std::vector<bool> exist;                          ///< [name], after look()
+  std::vector<std::shared_ptr<LayerBytes>> layers;  ///< [name], to be filled by read(), those in front first
+  std::atomic<std::size_t> good{0};                 ///< values before the first one that could not be read
+  std::atomic<std::size_t> next{0};                 ///< value to be read next
+  std::atomic<int> working{0};                      ///< threads at work
   std::atomic<bool> is_unwanted{false};
 };
 
-/// Text blocks outside of memory, in a folder or on a server. They outlast the process and can be shared by several.
-/// Threads of the tier write and read them, so its owner never waits for the store. If a store fails, this is logged
-/// once, and the store is tried again after a while. Called by one thread.
+/// Text blocks and observers' states outside of memory, in a folder or on a server. They outlast the process and can be
+/// shared by several. Threads of the tier write and read them, so its owner never waits for the store. If a store
+/// fails, this is logged once, and the store is tried again after a while. Called by one thread.
 class TextTier {
  public:
-  /// Keeps at most `queue` bytes of blocks that are still to be written, or the blocks of one text. Throws MemoryError
+  /// Keeps at most `queue` bytes of values that are still to be written, or the values of one text. Throws MemoryError
   /// if threads cannot be started.
-  TextTier(std::unique_ptr<store::Values> values, const TextKey& session, std::size_t queue);
+  TextTier(std::unique_ptr<store::Values> values, const SessionKey& session, std::size_t queue);
   TextTier(const TextTier&) = delete;
   TextTier& operator=(const TextTier&) = delete;
   /// Writes what is queued, unless the store has failed.
@@ -44,18 +51,21 @@ class TextTier {
   std::vector<TextName> names(std::string_view owner, std::span<const Token> text) const {
     return names_of(session_, owner, text);
   }
-  /// Queues the missing blocks of a text's beginning for writing, and records the use of all. Does nothing if too much
-  /// is queued; the next use of the text tries again.
-  void keep(std::string_view owner, std::span<const TextBlockPtr> chain);
+  TextName name_of_state(const TextName& block, const std::string& state) const {
+    return engine::name_of_state(session_, block, state);
+  }
+  /// Queues the missing values of a text for writing, and records the use of all; those at the end are dropped first.
+  /// Does nothing if too much is queued; the next use of the text tries again.
+  void keep(std::vector<TierValue> values);
   /// False for a while after the store has failed.
   bool may_read();
   /// Treats the store as failed, since it has not answered for so long.
   void give_up(std::chrono::milliseconds waited);
-  /// Counts the blocks that are stored.
-  void count(const std::shared_ptr<TierBlocks>& asked);
-  /// Fills `blocks`.
-  void read(const std::shared_ptr<TierBlocks>& asked);
-  /// Waits at most `most` for the end of a count() or read().
+  /// Finds out which values exist.
+  void look(const std::shared_ptr<TierRequest>& asked);
+  /// Fills `layers`.
+  void read(const std::shared_ptr<TierRequest>& asked);
+  /// Waits at most `most` for the end of a look() or read().
   void wait(std::chrono::milliseconds most);
 
   /// Without the fields about memory.
@@ -63,7 +73,7 @@ class TextTier {
 
  private:
   struct Impl;
-  TextKey session_;
+  SessionKey session_;
   std::unique_ptr<Impl> impl_;
 };
 

@@ -11,6 +11,7 @@
 #include "base/cpu.h"
 #include "base/hash.h"
 #include "engine/model_identity.h"
+#include "engine/text_store.h"
 #include "winnow/version.h"
 
 namespace winnow::engine {
@@ -18,7 +19,7 @@ namespace winnow::engine {
 namespace {
 
 constexpr std::string_view kTextMagic = "winnowTX";
-constexpr std::uint32_t kTextVersion = 1;
+constexpr std::uint32_t kTextVersion = 2;
 
 TextKey key_of_bytes(std::span<const std::byte> bytes) { return {hash_of(bytes, 1), hash_of(bytes, 2)}; }
 
@@ -27,29 +28,28 @@ void put(ByteSink& to, const TextKey& key) {
   winnow::put(to, key.second);
 }
 
-/// Everything before the checksums. It does not depend on the rows.
-std::vector<std::byte> beginning_of(const TextName& name, const TextBlock& block) {
+/// Everything before the checksums. It does not depend on the layers' bytes.
+std::vector<std::byte> beginning_of(const TextName& name, const LayerBytes& layers) {
   MemorySink to;
   to.write(std::as_bytes(std::span(kTextMagic)));
   winnow::put(to, kTextVersion);
   put(to, name.key);
   put(to, name.root);
-  winnow::put(to, static_cast<std::uint32_t>(block.tokens().size()));
-  winnow::put(to, block.tokens());
-  winnow::put(to, static_cast<std::uint32_t>(block.layers()));
-  for (int layer = 0; layer < block.layers(); ++layer)
-    winnow::put(to, static_cast<std::uint64_t>(block.rows(layer).size()));
+  winnow::put(to, std::string_view(name.state));
+  winnow::put(to, static_cast<std::uint32_t>(name.tokens.size()));
+  winnow::put(to, std::span(name.tokens));
+  winnow::put(to, static_cast<std::uint32_t>(layers.layers()));
+  for (const std::size_t size : layers.sizes()) winnow::put(to, static_cast<std::uint64_t>(size));
   return to.bytes();
 }
 
-std::size_t beginning_bytes(const TextBlock& block) {
-  return kTextMagic.size() + 2 * sizeof(TextKey) + 3 * sizeof(std::uint32_t) + block.tokens().size_bytes() +
-         as_size(block.layers()) * sizeof(std::uint64_t);
-}
+/// Bytes between the beginning and the layers' bytes: a checksum of each, and one of all before it.
+std::size_t sums_bytes(const LayerBytes& layers) { return as_size(layers.layers() + 1) * sizeof(std::uint64_t); }
 
-/// Bytes before the rows.
-std::size_t head_bytes(const TextBlock& block) {
-  return beginning_bytes(block) + as_size(block.layers() + 1) * sizeof(std::uint64_t);
+std::size_t bytes_of(std::size_t beginning, const LayerBytes& layers) {
+  std::size_t out = beginning + sums_bytes(layers);
+  for (const std::size_t size : layers.sizes()) out += size;
+  return out;
 }
 
 }  // namespace
@@ -57,7 +57,7 @@ std::size_t head_bytes(const TextBlock& block) {
 std::string TextKey::print() const { return fmt::format("{:016x}{:016x}", first, second); }
 
 /// The chunk size is part of the key because attention is computed chunk by chunk.
-TextKey key_of(const Session::Impl& session) {
+SessionKey key_of(const Session::Impl& session) {
   MemorySink to;
   winnow::put(to, kTextVersion);
   for (const char* const version : {kVersion, ggml_version(), ggml_commit()})
@@ -65,13 +65,16 @@ TextKey key_of(const Session::Impl& session) {
   winnow::put(to, processor_kind());
   winnow::put(to, static_cast<std::uint32_t>(session.options.precision));
   winnow::put(to, static_cast<std::int32_t>(session.options.chunk));
-  identity_of(*session.model).write(to);
-  return key_of_bytes(to.bytes());
+  const auto model = identity_of(*session.model);
+  model.write(to);
+  MemorySink facts;
+  if (session.calibration) write_calibration(facts, *session.calibration, model);
+  return {key_of_bytes(to.bytes()), key_of_bytes(facts.bytes())};
 }
 
-std::vector<TextName> names_of(const TextKey& session, std::string_view owner, std::span<const Token> text) {
+std::vector<TextName> names_of(const SessionKey& session, std::string_view owner, std::span<const Token> text) {
   MemorySink to;
-  put(to, session);
+  put(to, session.rows);
   winnow::put(to, owner);
   TextName name;
   name.root = name.key = key_of_bytes(to.bytes());
@@ -81,31 +84,38 @@ std::vector<TextName> names_of(const TextKey& session, std::string_view owner, s
     put(link, name.key);
     winnow::put(link, text.first(kTokens));
     name.key = key_of_bytes(link.bytes());
+    name.tokens.assign(text.begin(), text.begin() + TextBlock::kTokens);
     out.push_back(name);
   }
   return out;
 }
 
-std::size_t value_bytes(const TextBlock& block) {
-  std::size_t out = head_bytes(block);
-  for (int layer = 0; layer < block.layers(); ++layer) out += block.rows(layer).size();
-  return out;
+TextName name_of_state(const SessionKey& session, const TextName& block, const std::string& state) {
+  MemorySink to;
+  put(to, block.key);
+  put(to, session.calibration);
+  winnow::put(to, std::string_view(state));
+  return {block.root, key_of_bytes(to.bytes()), state, block.tokens};
 }
 
-void write_value(const TextName& name, const TextBlock& block, ByteSink& to) {
+std::size_t value_bytes(const TextName& name, const LayerBytes& layers) {
+  return bytes_of(beginning_of(name, layers).size(), layers);
+}
+
+void write_value(const TextName& name, const LayerBytes& layers, ByteSink& to) {
   MemorySink head;
-  head.write(beginning_of(name, block));
-  for (int layer = 0; layer < block.layers(); ++layer) winnow::put(head, hash_of(block.rows(layer)));
+  head.write(beginning_of(name, layers));
+  for (int layer = 0; layer < layers.layers(); ++layer) winnow::put(head, hash_of(layers.layer(layer)));
   to.write(head.bytes());
   winnow::put(to, hash_of(head.bytes()));
-  for (int layer = 0; layer < block.layers(); ++layer) to.write(block.rows(layer));
+  for (int layer = 0; layer < layers.layers(); ++layer) to.write(layers.layer(layer));
 }
 
-bool read_value(std::span<const std::byte> value, const TextName& name, TextBlock& block) {
-  if (value.size() != value_bytes(block)) return false;
-  const auto beginning = beginning_of(name, block);
+bool read_value(std::span<const std::byte> value, const TextName& name, LayerBytes& layers) {
+  const auto beginning = beginning_of(name, layers);
+  if (value.size() != bytes_of(beginning.size(), layers)) return false;
   if (!std::equal(beginning.begin(), beginning.end(), value.begin())) return false;
-  const auto head = value.first(head_bytes(block));
+  const auto head = value.first(beginning.size() + sums_bytes(layers));
   const auto number_at = [&](std::size_t at) {
     std::uint64_t out = 0;
     std::memcpy(&out, value.data() + at, sizeof(out));
@@ -113,12 +123,12 @@ bool read_value(std::span<const std::byte> value, const TextName& name, TextBloc
   };
   const std::size_t last = head.size() - sizeof(std::uint64_t);
   if (number_at(last) != hash_of(head.first(last))) return false;
-  auto rows = value.subspan(head.size());
-  for (int layer = 0; layer < block.layers(); ++layer) {
-    const auto to = block.rows(layer);
-    std::memcpy(to.data(), rows.data(), to.size());
+  auto rest = value.subspan(head.size());
+  for (int layer = 0; layer < layers.layers(); ++layer) {
+    const auto to = layers.layer(layer);
+    std::ranges::copy(rest.first(to.size()), to.begin());
     if (hash_of(to) != number_at(beginning.size() + as_size(layer) * sizeof(std::uint64_t))) return false;
-    rows = rows.subspan(to.size());
+    rest = rest.subspan(to.size());
   }
   return true;
 }

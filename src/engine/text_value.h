@@ -9,13 +9,13 @@
 #include <vector>
 
 #include "base/byte_stream.h"
+#include "engine/layer_bytes.h"
 #include "engine/session_impl.h"
-#include "engine/text_store.h"
 
-/// Text blocks as values of a store outside of memory (docs/file-formats.md).
+/// Keys and values of texts, and observers' states, as values of a store outside of memory (docs/file-formats.md).
 namespace winnow::engine {
 
-/// Hash of everything that a block's keys and values depend on, and of the owner.
+/// Hash of everything that some bytes depend on.
 struct TextKey {
   std::uint64_t first = 0;
   std::uint64_t second = 0;
@@ -25,22 +25,31 @@ struct TextKey {
   bool operator==(const TextKey&) const = default;
 };
 
-/// Key of a block, and the key with which its chain begins.
-struct TextName {
-  TextKey root;
-  TextKey key;
+/// Hashes of what values depend on besides tokens.
+struct SessionKey {
+  TextKey rows;         ///< of keys and values: the model, options of the session, kernels and processor
+  TextKey calibration;  ///< states may also depend on the calibration
 };
 
-/// Hash of what keys and values depend on besides tokens: the model, options of the session, kernels and processor.
-/// Reads the model's file when it is called for the first time.
-TextKey key_of(const Session::Impl& session);
-/// Names of the whole blocks of a text.
-std::vector<TextName> names_of(const TextKey& session, std::string_view owner, std::span<const Token> text);
+/// Identifies a value.
+struct TextName {
+  TextKey root;  ///< with which the chain of its text begins
+  TextKey key;
+  std::string state;          ///< name of an observer's state; empty: keys and values
+  std::vector<Token> tokens;  ///< of its block, or of the last block before the state
+};
 
-/// Bytes of a block's value.
-std::size_t value_bytes(const TextBlock& block);
-void write_value(const TextName& name, const TextBlock& block, ByteSink& to);
-/// Fills a block that has the right tokens. Returns false if the value is another block's or is damaged.
-bool read_value(std::span<const std::byte> value, const TextName& name, TextBlock& block);
+/// Reads the model's file when it is called for the first time.
+SessionKey key_of(const Session::Impl& session);
+/// Names of the keys and values of a text's whole blocks.
+std::vector<TextName> names_of(const SessionKey& session, std::string_view owner, std::span<const Token> text);
+/// Name of a state after a block.
+TextName name_of_state(const SessionKey& session, const TextName& block, const std::string& state);
+
+/// Bytes of a value.
+std::size_t value_bytes(const TextName& name, const LayerBytes& layers);
+void write_value(const TextName& name, const LayerBytes& layers, ByteSink& to);
+/// Fills bytes of the right sizes. Returns false if the value has another name or other sizes, or is damaged.
+bool read_value(std::span<const std::byte> value, const TextName& name, LayerBytes& layers);
 
 }  // namespace winnow::engine

@@ -23,6 +23,9 @@ namespace winnow::server {
 
 namespace {
 
+/// The longest time between two snapshots. Without requests, threads that store texts still change them.
+constexpr std::chrono::seconds kIdle(1);
+
 /// The engine's requests that belong to one HTTP request.
 struct Group {
   std::string id;
@@ -78,7 +81,7 @@ struct EngineThread::Impl {
 
   void run(const std::shared_ptr<const Model>& model, const SessionOptions& options, std::promise<int> ready);
   void work();
-  /// Waits for mail unless the thread is busy; returns the mail.
+  /// Waits a while for mail unless the thread is busy; returns the mail.
   std::vector<std::function<void()>> take_mail(bool is_busy);
   void post(std::function<void()> mail);
 
@@ -149,7 +152,7 @@ void EngineThread::Impl::work() {
 
 std::vector<std::function<void()>> EngineThread::Impl::take_mail(bool is_busy) {
   std::unique_lock lock(mail_mutex);
-  if (!is_busy) mail_came.wait(lock, [this] { return !mail.empty() || stopping; });
+  if (!is_busy) mail_came.wait_for(lock, kIdle, [this] { return !mail.empty() || stopping; });
   return std::exchange(mail, {});
 }
 

@@ -41,14 +41,12 @@ Descriptor::~Descriptor() {
 
 std::optional<OpenFile> OpenFile::open(const std::string& path) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);  // a pipe must not block
-  if (fd < 0 && errno == ENOENT) return std::nullopt;
-  return OpenFile(Descriptor(fd));
-}
-
-OpenFile::OpenFile(Descriptor file) : file_(std::move(file)) {
+  if (fd < 0 && (errno == ENOENT || errno == ELOOP)) return std::nullopt;
+  Descriptor file(fd);
   struct stat about {};
-  if (fstat(file_.get(), &about) != 0) fail();
-  if (S_ISREG(about.st_mode)) size_ = as_size(about.st_size);
+  if (fstat(file.get(), &about) != 0) fail();
+  if (!S_ISREG(about.st_mode)) return std::nullopt;
+  return OpenFile(std::move(file), as_size(about.st_size));
 }
 
 bool OpenFile::is_at(const std::string& path) const {

@@ -34,10 +34,9 @@ class Descriptor {
 /// A file opened for reading.
 class OpenFile {
  public:
-  /// Nullopt if there is no such file.
+  /// Nullopt if there is no such file, or if it is not a regular one.
   static std::optional<OpenFile> open(const std::string& path);
 
-  /// 0 if it is not a regular file.
   std::size_t size() const { return size_; }
   /// True if `path` is still this file, which it is not after another one was renamed to it.
   bool is_at(const std::string& path) const;
@@ -46,7 +45,7 @@ class OpenFile {
   Bytes read_all() const;
 
  private:
-  explicit OpenFile(Descriptor file);
+  OpenFile(Descriptor file, std::size_t size) : file_(std::move(file)), size_(size) {}
   std::size_t read_at(std::size_t begin, std::span<std::byte> out) const;
 
   Descriptor file_;

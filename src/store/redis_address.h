@@ -18,8 +18,9 @@ struct RedisAddress {
   std::string host = "127.0.0.1";
   int port = 6379;
   int database = 0;
-  std::string user;      ///< empty: the server's default user
-  std::string password;  ///< from the address, else from WINNOW_REDIS_PASSWORD; empty: none
+  std::string user;         ///< empty: the server's default user
+  std::string password;     ///< from the address, else from WINNOW_REDIS_PASSWORD; empty: none
+  int answer_seconds = 60;  ///< a server that sends or takes nothing for so long is treated as gone
 
   /// `the documents in redis://localhost`
   std::string what() const { return "the " + contents + " in " + name; }

@@ -24,7 +24,6 @@ namespace winnow::store {
 namespace {
 
 constexpr timeval kConnectTime{5, 0};
-constexpr timeval kAnswerTime{60, 0};
 
 /// Reason why a call on a socket has failed.
 std::string reason(int error) {
@@ -151,7 +150,7 @@ RedisStream::RedisStream(const RedisAddress& address)
   } else {
     transport_ = std::make_unique<Plain>(address.what(), socket_->fd);
   }
-  redisSetTimeout(socket_.get(), kAnswerTime);
+  redisSetTimeout(socket_.get(), {address.answer_seconds, 0});
 }
 
 RedisStream::~RedisStream() = default;

@@ -14,6 +14,15 @@ namespace winnow::store {
 namespace {
 
 constexpr const char* kUnusedSeconds = "604800";
+/// The limit of Redis for a string.
+constexpr std::size_t kMostBytes = std::size_t{512} << 20U;
+
+/// Values can be computed again, so their owner should not wait long for a server that hangs, not even when it ends.
+RedisAddress address_of(const Place& place) {
+  auto out = RedisAddress::parse(place);
+  out.answer_seconds = 5;
+  return out;
+}
 
 std::string text_key(const std::string& key) { return "winnow:text:" + key; }
 
@@ -31,19 +40,15 @@ class StringSink : public ByteSink {
 
 class RedisValues : public Values {
  public:
-  explicit RedisValues(const Place& place) : pool_(RedisAddress::parse(place)) {}
+  explicit RedisValues(const Place& place) : pool_(address_of(place)) {}
 
   const std::string& name() const override { return pool_.address().name; }
 
-  std::size_t count(std::span<const std::string> keys) override {
+  std::vector<bool> exist(std::span<const std::string> keys) override {
     RedisPool::Use use(pool_);
     for (const auto& key : keys) use.connection().send({"EXISTS", text_key(key)});
-    std::size_t out = 0;
-    bool are_there = true;
-    for (std::size_t i = 0; i < keys.size(); ++i) {
-      are_there = use.connection().next(ReplyKind::number)->integer == 1 && are_there;
-      out += are_there ? 1U : 0U;
-    }
+    std::vector<bool> out;
+    for (std::size_t i = 0; i < keys.size(); ++i) out.push_back(use.connection().next(ReplyKind::number)->integer == 1);
     use.done();
     return out;
   }
@@ -70,7 +75,7 @@ class RedisValues : public Values {
     std::vector<bool> exists(chain.size());
     for (std::size_t i = chain.size(); i-- > 0;) exists[i] = redis.next(ReplyKind::number)->integer == 1;
     for (std::size_t i = 0; i < chain.size(); ++i) {
-      if (exists[i]) continue;
+      if (exists[i] || chain[i].size > kMostBytes) continue;
       StringSink value(chain[i].size);
       chain[i].fill(value);
       redis.ask(ReplyKind::status, {"SET", text_key(chain[i].key), value.bytes(), "EX", kUnusedSeconds});

@@ -68,11 +68,11 @@ class ValueFolder : public Values {
 
   const std::string& name() const override { return folder_.place().where; }
 
-  std::size_t count(std::span<const std::string> keys) override {
-    const auto missing = std::find_if(keys.begin(), keys.end(), [this](const auto& key) {
-      return faccessat(AT_FDCWD, path_of(key).c_str(), R_OK, AT_SYMLINK_NOFOLLOW) != 0;
-    });
-    return as_size(missing - keys.begin());
+  std::vector<bool> exist(std::span<const std::string> keys) override {
+    std::vector<bool> out;
+    for (const auto& key : keys)
+      out.push_back(faccessat(AT_FDCWD, path_of(key).c_str(), R_OK, AT_SYMLINK_NOFOLLOW) == 0);
+    return out;
   }
 
   std::optional<Lease> get(const std::string& key, std::size_t size) override {

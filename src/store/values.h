@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "base/byte_stream.h"
 #include "store/byte_store.h"
@@ -35,8 +36,8 @@ class Values {
   /// Name of the store in messages.
   virtual const std::string& name() const = 0;
 
-  /// Number of values that exist, up to the first missing one.
-  virtual std::size_t count(std::span<const std::string> keys) = 0;
+  /// Which of these values exist, [key].
+  virtual std::vector<bool> exist(std::span<const std::string> keys) = 0;
   /// A value as one part. Nullopt if there is none; without parts if its size differs.
   virtual std::optional<Lease> get(const std::string& key, std::size_t size) = 0;
   /// Stores the missing values of a chain, from its beginning. Records that all were used now, with earlier values of

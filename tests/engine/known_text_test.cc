@@ -121,6 +121,24 @@ TEST_F(KnownTexts, have_the_answers_of_reading_everything_with_every_method) {
   }
 }
 
+/// Each turn has an empty memory, so all that it knows of earlier ones is in the folder.
+TEST_F(KnownTexts, are_known_from_a_folder_as_from_memory_with_every_method) {
+  Session session(model_, options());
+  for (const auto& spec : every_spec()) {
+    const auto keep = options_of(spec, "64");
+    const TempFolder texts;
+    Scheduler remembers(session, {.prefix_memory = kMemory});
+    for (const auto& text : turns()) {
+      const auto wanted = run(remembers, request(keep, text));
+      Scheduler forgets(session, {.prefix_memory = kMemory, .texts = texts / "texts"});
+      const auto end = run(forgets, request(keep, text));
+      EXPECT_EQ(answer_of(end), answer_of(wanted)) << spec << ", " << text.size() << " tokens";
+      EXPECT_EQ(end.cached_tokens, wanted.cached_tokens) << spec << ", " << text.size() << " tokens";
+      EXPECT_EQ(forgets.text_use().damaged, 0U) << spec;
+    }
+  }
+}
+
 /// Methods that look at all queries or rows, and find the sums over earlier ones.
 const std::vector<std::string> kWithStates = {"h2o",
                                               "ems",
@@ -149,6 +167,10 @@ TEST_F(KnownTexts, pass_only_new_rows_where_methods_look_at_all_queries) {
   }
 }
 
+engine::PassLimits limits_of(const engine::ReadingPlan& plan, const Session::Impl& session) {
+  return {plan.first_seen(session), [&](int rows) { return plan.states(session, rows); }};
+}
+
 /// Chunks that pass through a layer, and tokens of drafts.
 int quanta(engine::PromptReading&& reading) {
   int out = 1;
@@ -166,8 +188,7 @@ TEST_F(KnownTexts, are_taken_by_a_second_pass_as_soon_as_the_first_has_read_them
     const int anew = quanta({impl, plan, {.text = text}});
     engine::TextStore store(kMemory);
     constexpr int kMost = 384;
-    engine::KnownText known(impl, {store}, "", text, kMost, {plan.first_seen(impl), plan.states(impl, kMost)},
-                            plan.first().scratch_type());
+    engine::KnownText known(impl, {store}, {"", kMost, plan.first().scratch_type()}, text, limits_of(plan, impl));
     const int once = quanta({impl, plan, {.text = text, .known = &known}});
     EXPECT_EQ(once, anew - kMost / impl.options.chunk * impl.hparams.n_layer) << spec;
   }
@@ -181,10 +202,9 @@ TEST_F(KnownTexts, repeat_only_chunks_that_no_state_has) {
     engine::TextStore store(kMemory);
     const engine::ReadingPlan plan(impl, 500, options_of(spec, "64"));
     constexpr int kMost = 384;
-    const engine::PassLimits limits{plan.first_seen(impl), plan.states(impl, kMost)};
+    const engine::StoredPart part{"", kMost, plan.first().scratch_type()};
     const auto take = [&] {
-      return std::make_unique<engine::KnownText>(impl, engine::TextTiers{store}, "", text, kMost, limits,
-                                                 plan.first().scratch_type());
+      return std::make_unique<engine::KnownText>(impl, engine::TextTiers{store}, part, text, limits_of(plan, impl));
     };
     const int anew = quanta({impl, plan, {.text = text, .known = take().get()}});
     const auto known = take();
@@ -235,7 +255,7 @@ TEST_F(KnownTexts, drop_states_that_longer_texts_have_followed_before_blocks) {
   const auto first = [&](int blocks) { return std::span(text).first(as_size(blocks * engine::TextBlock::kTokens)); };
   const std::vector<std::string> names = {"sums"};
   const std::vector<std::size_t> sizes(as_size(impl.hparams.n_kv_layer), 1024);
-  const std::size_t state = engine::TextFact::bytes(sizes);
+  const std::size_t state = engine::LayerBytes::bytes(sizes);
   const std::size_t blocks = 3 * engine::TextBlock::bytes(impl.hparams, ElementType::f16);
 
   engine::TextStore store(blocks + 3 * state);
@@ -246,12 +266,12 @@ TEST_F(KnownTexts, drop_states_that_longer_texts_have_followed_before_blocks) {
   store.put("", chain);
   chain.clear();
   for (const int after : {1, 3})
-    store.put_fact("", first(after), names[0], std::make_shared<engine::TextFact>(impl.account, sizes));
+    store.put_fact("", first(after), names[0], std::make_shared<engine::LayerBytes>(impl.account, sizes, "sums"));
   EXPECT_EQ(store.held(), blocks + 2 * state);
   EXPECT_EQ(store.find_facts("", text, 2, names).blocks, 1U);
   EXPECT_EQ(store.find_facts("", text, 3, names).blocks, 3U);
 
-  store.put_fact("", first(2), names[0], std::make_shared<engine::TextFact>(impl.account, sizes));
+  store.put_fact("", first(2), names[0], std::make_shared<engine::LayerBytes>(impl.account, sizes, "sums"));
   ASSERT_TRUE(store.reserve(state));
   EXPECT_EQ(store.find_facts("", text, 3, names).blocks, 3U);
   EXPECT_EQ(store.find_facts("", text, 2, names).blocks, 2U);

@@ -3,17 +3,22 @@
 // everything, and damaged blocks are not used.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <filesystem>
 #include <fstream>
 #include <random>
 #include <set>
 
+#include "base/as_size.h"
+#include "base/byte_stream.h"
+#include "base/hash.h"
 #include "engine/greedy_answer.h"
 #include "engine/stored_text.h"
 #include "support/cache_options.h"
 #include "support/damage.h"
 #include "support/random_tokens.h"
 #include "support/refusal.h"
+#include "support/some_calibration.h"
 #include "support/temp.h"
 #include "support/tiny_gguf.h"
 #include "winnow/scheduler.h"
@@ -32,6 +37,30 @@ struct Once {
   int cached_tokens;
 };
 
+const SessionOptions kOptions{.threads = 2, .chunk = 64};
+
+/// Sets all bytes of a state to `byte` and computes its checksums anew. Does nothing to a block.
+void forge_state(const std::string& path, char byte) {
+  constexpr std::size_t kNames = 8 + 4 + 4 * 8;  // magic, version, keys
+  const auto old = bytes_of_file(path);
+  const MemorySource source(std::as_bytes(std::span(old)), path);
+  ByteCursor from(source, kNames, old.size());
+  if (from.text("the name").empty()) return;
+  std::vector<Token> tokens(from.take<std::uint32_t>("tokens"));
+  from.read(std::span(tokens), "tokens");
+  std::vector<std::uint64_t> sizes(from.take<std::uint32_t>("layers"));
+  from.read(std::span(sizes), "sizes");
+  MemorySink to;
+  to.write(std::as_bytes(std::span(old).first(old.size() - from.left())));
+  const auto forged = [byte](std::uint64_t size) { return std::vector<std::byte>(size, std::byte(byte)); };
+  for (const std::uint64_t size : sizes) put(to, hash_of(forged(size)));
+  put(to, hash_of(to.bytes()));
+  for (const std::uint64_t size : sizes) to.write(forged(size));
+  ASSERT_EQ(to.bytes().size(), old.size());
+  std::ofstream(path, std::ios::binary | std::ios::trunc)
+      .write(reinterpret_cast<const char*>(to.bytes().data()), static_cast<std::streamsize>(old.size()));
+}
+
 /// A model, and sessions that share a folder of texts.
 class TextTiers : public testing::Test {
  public:
@@ -45,8 +74,8 @@ class TextTiers : public testing::Test {
 
   std::vector<Token> tokens(int n, unsigned seed) const { return random_tokens(n, model_->info().n_vocab, seed); }
 
-  static Request request(const std::vector<Token>& text, const std::string& salt = "") {
-    return stored_text_request(options_of("snapkv", "64"), text, salt, kAnswer);
+  static Request request(const std::vector<Token>& text, const std::string& salt = "", const char* spec = "snapkv") {
+    return stored_text_request(options_of(spec, "64"), text, salt, kAnswer);
   }
 
   static RequestEnd run(Scheduler& scheduler, Request request) { return end_of(scheduler, std::move(request)); }
@@ -55,17 +84,18 @@ class TextTiers : public testing::Test {
 
   /// Reads a text in a new session.
   Once run_once(const std::vector<Token>& text, const SessionOptions& options = {.threads = 2, .chunk = 64},
-                const std::string& salt = "") const {
+                const std::string& salt = "", const char* spec = "snapkv") const {
     Session session(model_, options);
     Scheduler scheduler(session, stored());
-    const auto end = run(scheduler, request(text, salt));
+    const auto end = run(scheduler, request(text, salt, spec));
     return {answer_of(end), end.cached_tokens};
   }
 
-  Answer anew(const std::vector<Token>& text, const SessionOptions& options = {.threads = 2, .chunk = 64}) const {
+  Answer anew(const std::vector<Token>& text, const SessionOptions& options = {.threads = 2, .chunk = 64},
+              const char* spec = "snapkv") const {
     Session session(model_, options);
     Scheduler scheduler(session, {});
-    return answer_of(run(scheduler, request(text)));
+    return answer_of(run(scheduler, request(text, "", spec)));
   }
 
   std::vector<std::string> files() const {
@@ -129,6 +159,73 @@ TEST_F(TextTiers, are_never_believed_when_they_are_damaged) {
     EXPECT_LT(end.cached_tokens, 400) << path << " at " << at;
   }
   EXPECT_EQ(files(), whole) << "what was damaged was not written again";
+}
+
+constexpr std::array kWithStates = {"h2o", "expected-attention", "infllm", "kvzip:after=chunk,chunk=64"};
+
+TEST_F(TextTiers, with_damaged_states_are_read_anew) {
+  const auto text = tokens(400, 1);
+  std::mt19937 random(4);
+  for (const char* spec : kWithStates) {
+    fs::remove_all(texts_);
+    const auto wanted = anew(text, kOptions, spec);
+    run_once(text, kOptions, "", spec);
+    const auto whole = files();
+    ASSERT_GT(whole.size(), 400U / 64) << spec;
+    EXPECT_GT(run_once(text, kOptions, "", spec).cached_tokens, 250) << spec;
+    for (int i = 0; i < 2 * static_cast<int>(whole.size()); ++i) {
+      const auto& path = whole[as_size(i / 2)];
+      auto bytes = bytes_of_file(path);
+      const std::size_t at = i % 2 == 0 ? random() % 150 : random() % bytes.size();
+      bytes[at] = static_cast<char>(bytes[at] ^ (1 << (i % 8)));
+      std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
+      const auto once = run_once(text, kOptions, "", spec);
+      EXPECT_EQ(once.answer, wanted) << spec << ", " << path << " at " << at;
+      EXPECT_LT(once.cached_tokens, 250) << spec << ", " << path << " at " << at;
+    }
+    EXPECT_EQ(files(), whole) << "what was damaged was not written again";
+  }
+}
+
+/// Forged numbers with valid checksums may change an answer. They must not crash anything.
+TEST_F(TextTiers, with_forged_states_are_answered) {
+  const auto text = tokens(400, 1);
+  for (const char* spec : kWithStates) {
+    for (const char byte : {'\x00', '\x7f', '\xff'}) {
+      fs::remove_all(texts_);
+      run_once(text, kOptions, "", spec);
+      for (const auto& path : files()) forge_state(path, byte);
+      EXPECT_GT(run_once(text, kOptions, "", spec).cached_tokens, 250) << spec;
+    }
+  }
+}
+
+TEST_F(TextTiers, have_states_of_their_calibration) {
+  const auto text = tokens(400, 1);
+  const auto with = [&](unsigned seed) {
+    return SessionOptions{
+        .threads = 2, .chunk = 64, .calibration = calibrated(folder_ / std::to_string(seed), *model_, seed)};
+  };
+  EXPECT_EQ(run_once(text, with(1), "", "kvzap").cached_tokens, 0);
+  EXPECT_GT(run_once(text, with(1), "", "kvzap").cached_tokens, 250);
+  EXPECT_EQ(run_once(text, with(2), "", "kvzap").cached_tokens, 0);
+  EXPECT_EQ(run_once(text, with(2), "", "kvzap").answer, anew(text, with(2), "kvzap"));
+  EXPECT_GT(run_once(text, with(2)).cached_tokens, 250) << "keys and values do not depend on it";
+}
+
+TEST_F(TextTiers, hold_states_that_memory_does_not) {
+  Session session(model_, kOptions);
+  Scheduler scheduler(session, stored(std::size_t{600} << 10U));  // about one text
+  std::vector<std::vector<Token>> texts;
+  for (unsigned i = 0; i < 6; ++i) texts.push_back(tokens(400, i));
+  for (const char* spec : {"h2o", "ems"}) {
+    for (const auto& text : texts) run(scheduler, request(text, "", spec));
+    for (const auto& text : texts) {
+      const auto end = run(scheduler, request(text, "", spec));
+      EXPECT_EQ(answer_of(end), anew(text, kOptions, spec));
+      EXPECT_GT(end.cached_tokens, 250);
+    }
+  }
 }
 
 TEST_F(TextTiers, hold_what_memory_does_not) {

@@ -7,9 +7,11 @@
 #include <signal.h>
 #include <spdlog/fmt/fmt.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
@@ -52,11 +54,16 @@ std::vector<std::string> keys_of(int chain, int links) {
   return out;
 }
 
+/// Number of a chain's values that exist, up to the first missing one.
+std::size_t whole_of(Values& store, int chain, int links) {
+  const auto exist = store.exist(keys_of(chain, links));
+  return static_cast<std::size_t>(std::find(exist.begin(), exist.end(), false) - exist.begin());
+}
+
 /// Number of a chain's values that exist, even after a missing one.
 int held_of(Values& store, int chain, int links) {
-  int out = 0;
-  for (const auto& key : keys_of(chain, links)) out += static_cast<int>(store.count(std::span(&key, 1)));
-  return out;
+  const auto exist = store.exist(keys_of(chain, links));
+  return static_cast<int>(std::count(exist.begin(), exist.end(), true));
 }
 
 /// True if every existing value of a chain has its original bytes.
@@ -88,8 +95,8 @@ class ValueFolderTest : public testing::Test {
 TEST_F(ValueFolderTest, has_what_was_kept_when_it_is_opened_again) {
   keep(*open(), 1, 5);
   const auto store = open();
-  EXPECT_EQ(store->count(keys_of(1, 8)), 5U);
-  EXPECT_EQ(store->count(keys_of(2, 8)), 0U);
+  EXPECT_EQ(whole_of(*store, 1, 8), 5U);
+  EXPECT_EQ(whole_of(*store, 2, 8), 0U);
   EXPECT_TRUE(are_whole(*store, 1, 5));
   EXPECT_EQ(store->held()->count, 5U);
   EXPECT_EQ(store->held()->bytes, 5 * kSize);
@@ -106,25 +113,40 @@ TEST_F(ValueFolderTest, gives_no_bytes_of_another_size) {
   EXPECT_EQ(store->held()->bytes, 0U);
 }
 
+TEST_F(ValueFolderTest, reads_no_more_than_it_expects) {
+  const auto store = open();
+  keep(*store, 1, 2);
+  const auto path_of = [&](int link) { return texts_ + "/" + value_key(1, link) + ".text"; };
+  fs::resize_file(path_of(0), std::uintmax_t{1} << 42U);
+  EXPECT_TRUE(store->get(value_key(1, 0), kSize)->parts.empty());
+  fs::remove(path_of(1));
+  ASSERT_EQ(mkfifo(path_of(1).c_str(), 0600), 0);
+  fs::create_directory(path_of(2));
+  fs::create_symlink(path_of(0), path_of(3));
+  for (const int link : {1, 2, 3}) EXPECT_FALSE(store->get(value_key(1, link), kSize)) << link;
+  keep(*store, 1, 4);
+  EXPECT_TRUE(fs::is_fifo(path_of(1)) && fs::is_directory(path_of(2)) && fs::is_symlink(path_of(3)));
+}
+
 TEST_F(ValueFolderTest, drops_the_ends_of_the_chains_used_least_recently) {
   const auto store = open(20 * kSize);
   for (const int chain : {1, 2, 3}) keep(*store, chain, 6);
   keep(*store, 1, 6);  // used again
   keep(*store, 4, 6);
   EXPECT_LE(bytes_in(texts_), 20 * kSize);
-  EXPECT_EQ(store->count(keys_of(1, 6)), 6U);
-  EXPECT_EQ(store->count(keys_of(4, 6)), 6U);
-  EXPECT_LT(store->count(keys_of(2, 6)), 6U);
+  EXPECT_EQ(whole_of(*store, 1, 6), 6U);
+  EXPECT_EQ(whole_of(*store, 4, 6), 6U);
+  EXPECT_LT(whole_of(*store, 2, 6), 6U);
   for (const int chain : {1, 2, 3, 4})
-    EXPECT_EQ(held_of(*store, chain, 6), static_cast<int>(store->count(keys_of(chain, 6)))) << chain;
+    EXPECT_EQ(held_of(*store, chain, 6), static_cast<int>(whole_of(*store, chain, 6))) << chain;
 }
 
 TEST_F(ValueFolderTest, keeps_the_beginning_of_a_chain_that_does_not_fit) {
   const auto store = open(10 * kSize);
   keep(*store, 1, 30);
-  EXPECT_EQ(store->count(keys_of(1, 30)), 10U);
+  EXPECT_EQ(whole_of(*store, 1, 30), 10U);
   keep(*store, 1, 30);
-  EXPECT_EQ(store->count(keys_of(1, 30)), 10U);
+  EXPECT_EQ(whole_of(*store, 1, 30), 10U);
   EXPECT_LE(bytes_in(texts_), 10 * kSize);
 }
 
@@ -156,7 +178,7 @@ TEST_F(ValueFolderTest, says_when_it_cannot_be_written) {
   fs::remove_all(texts_);
   EXPECT_EQ(message_of<StoreError>([&] { keep(*store, 1, 1); }),
             "cannot write the texts in " + texts_ + ": No such file or directory");
-  EXPECT_EQ(store->count(keys_of(1, 1)), 0U);
+  EXPECT_EQ(whole_of(*store, 1, 1), 0U);
 }
 
 TEST_F(ValueFolderTest, leaves_nothing_of_a_value_that_could_not_be_written) {
@@ -247,11 +269,11 @@ TEST_F(RedisValuesTest, has_what_another_process_kept) {
   keep(*open(), 1, 5);
   const auto store = open();
   keep(*store, 1, 6);
-  EXPECT_EQ(store->count(keys_of(1, 8)), 6U);
+  EXPECT_EQ(whole_of(*store, 1, 8), 6U);
   EXPECT_TRUE(are_whole(*store, 1, 6));
   EXPECT_TRUE(store->get(value_key(1, 0), kSize - 1)->parts.empty());
   store->erase(value_key(1, 3));
-  EXPECT_EQ(store->count(keys_of(1, 8)), 3U);
+  EXPECT_EQ(whole_of(*store, 1, 8), 3U);
   EXPECT_EQ(held_of(*store, 1, 8), 5);
   EXPECT_FALSE(store->get(value_key(1, 3), kSize));
 }
@@ -261,12 +283,12 @@ TEST_F(RedisValuesTest, says_that_the_server_is_gone_and_finds_it_again) {
   keep(*store, 1, 2);
   redis_->stop();
   EXPECT_NE(message_of<StoreError>([&] { keep(*store, 1, 3); }), "");
-  EXPECT_NE(message_of<StoreError>([&] { store->count(keys_of(1, 3)); }), "");
+  EXPECT_NE(message_of<StoreError>([&] { whole_of(*store, 1, 3); }), "");
   redis_->start();
   keep(*store, 2, 3);
-  EXPECT_EQ(store->count(keys_of(1, 3)), 0U);
+  EXPECT_EQ(whole_of(*store, 1, 3), 0U);
   EXPECT_TRUE(are_whole(*store, 2, 3));
-  EXPECT_EQ(store->count(keys_of(2, 3)), 3U);
+  EXPECT_EQ(whole_of(*store, 2, 3), 3U);
 }
 
 TEST(Values, are_in_folders_or_on_servers) {
@@ -279,9 +301,9 @@ TEST(Values, are_in_folders_or_on_servers) {
 TEST_F(RedisValuesTest, need_no_server_to_begin_with) {
   redis_->stop();
   const auto store = open();
-  EXPECT_NE(message_of<StoreError>([&] { store->count(keys_of(1, 3)); }), "");
+  EXPECT_NE(message_of<StoreError>([&] { whole_of(*store, 1, 3); }), "");
   redis_->start();
-  EXPECT_EQ(store->count(keys_of(1, 3)), 0U);
+  EXPECT_EQ(whole_of(*store, 1, 3), 0U);
 }
 
 }  // namespace

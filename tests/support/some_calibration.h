@@ -65,9 +65,9 @@ inline engine::ModelIdentity identity_of(const Model& model) {
 }
 
 /// Writes some_calibration() for a model and returns the path. A session that loads it can run every method.
-inline std::string calibrated(const std::string& path, const Model& model) {
+inline std::string calibrated(const std::string& path, const Model& model, unsigned seed = 1) {
   ReplacingFile file(path);
-  engine::write_calibration(file, some_calibration(model.impl().weights->hparams()), identity_of(model));
+  engine::write_calibration(file, some_calibration(model.impl().weights->hparams(), seed), identity_of(model));
   file.commit();
   return path;
 }

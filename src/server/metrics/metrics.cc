@@ -113,9 +113,10 @@ struct Metrics::Impl {
   Family<Gauge>& text_bytes = gauges("winnow_text_bytes",
                                      "Bytes of texts stored for later requests: in memory, or in the folder of "
                                      "--texts.");
-  Family<Gauge>& text_blocks = gauges("winnow_text_blocks", "Blocks of 64 tokens of such texts.");
-  Family<Counter>& text_events =
-      counters("winnow_text_blocks_total", "Blocks read from --texts, written to it, or found damaged there.");
+  Family<Gauge>& text_blocks =
+      gauges("winnow_text_blocks", "Blocks of 64 tokens of such texts; those of the folder include states.");
+  Family<Counter>& text_events = counters(
+      "winnow_text_blocks_total", "Blocks and states read from --texts, written to it, or found damaged there.");
   Gauge& longest_quantum = gauge("winnow_prefill_longest_quantum_seconds",
                                  "Longest time of one quantum of reading a prompt, during which answers wait.");
   Family<Counter>& refused = counters("winnow_rejected_total", "Refused requests by the error's code or type.");

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "cache/element.h"
+#include "engine/text_store.h"
+#include "engine/text_tier.h"
+
+namespace winnow::engine {
+
+/// Stores of full keys and values, which outlive readings.
+struct TextTiers {
+  TextStore& memory;
+  TextTier* tier = nullptr;  ///< null: only memory
+};
+
+/// A beginning of a text that may be taken from stores.
+struct StoredPart {
+  std::string owner;
+  int most = 0;  ///< tokens; whole blocks
+  ElementType type = ElementType::f16;
+};
+
+/// Bytes of observers' states in each layer, by name.
+using StateSizes = std::map<std::string, std::vector<std::size_t>>;
+
+/// Names of states.
+inline std::vector<std::string> names_of(const StateSizes& states) {
+  std::vector<std::string> out;
+  for (const auto& [name, sizes] : states) out.push_back(name);
+  return out;
+}
+
+/// Limits of what a pass takes of a stored part.
+struct PassLimits {
+  int first_seen = 0;  ///< first row that an observer without a state must see
+  /// Sizes of the observers' states after some rows. Tokens are known only up to where there are all of these states.
+  std::function<StateSizes(int rows)> states = [](int) { return StateSizes(); };
+
+  /// Tokens of a part that may be known.
+  int most(const StoredPart& part) const { return first_seen < part.most ? first_seen : part.most; }
+};
+
+}  // namespace winnow::engine
