@@ -8,9 +8,20 @@
 
 namespace winnow::engine {
 
+namespace {
+
+constexpr int kFewRows = 64;  // as many as a block of a stored text
+
+}  // namespace
+
+/// The last of several chunks has no few rows, because ggml's kernels for few rows give other bits than those for many:
+/// a text that begins with stored blocks could not have the same chunks.
 std::vector<RowRange> chunks_of(int rows, int most) {
   std::vector<RowRange> out;
   for (int first = 0; first < rows; first += most) out.push_back({first, std::min(most, rows - first)});
+  if (out.size() < 2 || out.back().count >= kFewRows || most < 2 * kFewRows) return out;
+  out[out.size() - 2].count -= kFewRows;
+  out.back() = {out.back().first - kFewRows, out.back().count + kFewRows};
   return out;
 }
 
