@@ -25,6 +25,7 @@ struct AnswerStart {
   std::vector<Cache> caches;               ///< one for each CacheOptions
   std::vector<std::vector<float>> logits;  ///< [cache][n_vocab] of the last token
   std::vector<CacheStats> stats;           ///< of each cache just after compression
+  int cached_tokens = 0;                   ///< tokens of the prompt that were found in the session's store
 };
 
 /// Questions about one text, which is read once for all of them.

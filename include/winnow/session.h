@@ -98,6 +98,15 @@ enum class Pack : std::uint8_t {
   resident,
 };
 
+/// Store of the full keys and values of texts that were read.
+struct TextOptions {
+  std::size_t memory = 0;  ///< bytes; 0: nothing is stored
+  /// A folder or the address of a Redis server that also stores them, so that they are found after a restart and by
+  /// other processes. Empty: they are only in memory.
+  std::string place = {};
+  std::size_t place_size = std::size_t{20} << 30U;  ///< maximum bytes of such a folder
+};
+
 struct WINNOW_EXPORT SessionOptions {
   int threads = 0;  ///< 0: all cores available to the process
   Precision precision = Precision::automatic;
@@ -105,6 +114,9 @@ struct WINNOW_EXPORT SessionOptions {
   Pack pack = Pack::automatic;
   /// File of calibrate() for the model, for methods that need one; empty: none, and those methods throw UsageError.
   std::string calibration = {};
+  /// Store for prompts: if a prompt begins like an earlier one, only the rest is read, and the results are the same.
+  /// Models with experts read all, and so does a `chunk` that is no multiple of 64.
+  TextOptions texts = {};
 
   /// Throws UsageError if the options contradict each other, or this build or machine does not support them.
   void check() const;
@@ -123,6 +135,7 @@ struct MemoryUse {
 struct Prefilled {
   std::vector<Cache> caches;
   std::vector<float> logits;  ///< [n_vocab]
+  int cached_tokens = 0;      ///< tokens of the prompt that were found in the session's store
 };
 
 /// A sequence loaded from a file.
@@ -146,7 +159,7 @@ class WINNOW_EXPORT Session {
   Prefilled prefill(std::span<const Token> tokens, std::span<const CacheOptions> caches);
 
   /// Reads `text` once and each question after it independently: element i is the prompt text + questions[i],
-  /// compressed after the question. No part of the text's full cache outlives its layer.
+  /// compressed after the question. No part of the text's full cache outlives its layer, but in SessionOptions::texts.
   std::vector<Prefilled> prefill(std::span<const Token> text, std::span<const std::vector<Token>> questions,
                                  std::span<const CacheOptions> caches);
 

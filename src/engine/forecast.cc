@@ -137,12 +137,9 @@ Forecast forecast(Session& session, std::span<const Token> text, std::span<const
   auto& s = session.impl();
   Forecast out;
   const bool is_apart = questions.empty() || (protocol == Protocol::agnostic && !text.empty());
-  engine::ReadingSizes sizes{.text = static_cast<int>(text.size())};
-  if (!is_apart) {
-    sizes.questions.clear();
-    for (const auto& question : questions) sizes.questions.push_back(static_cast<int>(question.size()));
-  }
-  const engine::ReadingPlan plan(s, sizes, std::span(&keep, 1));
+  const std::vector<std::vector<Token>> nothing(1);
+  const auto together = is_apart ? std::span<const std::vector<Token>>(nothing) : questions;
+  const engine::ReadingPlan plan(s, engine::sizes_of(text.size(), together), std::span(&keep, 1));
   out.rows = plan.rows() + (is_apart ? sum(questions) : 0);
   const auto appended = is_apart ? questions : std::span<const std::vector<Token>>();
   const int chunk = std::max(plan.chunk_sizes().back(), std::min(longest(appended), s.options.chunk));

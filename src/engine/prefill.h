@@ -30,7 +30,7 @@ struct ReadingInput {
   std::span<const std::vector<Token>> questions = {};  ///< one for each prompt; empty: one prompt, the text
   const Past* past = nullptr;                          ///< text before the prompts; may be null
   KnownText* known = nullptr;                          ///< store of the text's keys and values; may be null.
-                                                       ///< REQUIRES: no questions, no past
+                                                       ///< REQUIRES: no past
   policy::Observer* observer = nullptr;                ///< additional observer; may be null. REQUIRES: one prompt
   std::function<void(double)> progress = {};           ///< receives the fraction done; empty: the session's does
 };

@@ -14,7 +14,7 @@ std::vector<CacheStats> stats_of(const std::vector<Cache>& caches) {
 }
 
 Prefilled copy_of(const Prefilled& text) {
-  Prefilled out{{}, text.logits};
+  Prefilled out{{}, text.logits, text.cached_tokens};
   for (const auto& cache : text.caches) out.caches.push_back(cache.clone());
   return out;
 }
@@ -39,14 +39,14 @@ AnswerStart Questions::ask(std::size_t question) {
     const bool is_last = question + 1 == questions_.size();
     return ask_text(questions_[question], is_last ? std::move(*text_) : copy_of(*text_));
   }
-  auto& [caches, logits] = read_[question];
-  AnswerStart out{{}, std::vector(caches.size(), logits), stats_of(caches)};
+  auto& [caches, logits, cached] = read_[question];
+  AnswerStart out{{}, std::vector(caches.size(), logits), stats_of(caches), cached};
   out.caches = std::move(caches);
   return out;
 }
 
 AnswerStart Questions::ask_text(const std::vector<Token>& question, Prefilled text) {
-  AnswerStart out{std::move(text.caches), {}, {}};
+  AnswerStart out{std::move(text.caches), {}, {}, text.cached_tokens};
   out.stats = stats_of(out.caches);
   for (auto& cache : out.caches)
     out.logits.push_back(question.empty() ? text.logits : session_.extend(cache, question));

@@ -83,6 +83,16 @@ PassSizes second_pass(const PrefillPlan& first, std::span<const CacheOptions> ca
 
 }  // namespace
 
+ReadingSizes sizes_of(std::size_t text, std::span<const std::vector<Token>> questions) {
+  if (questions.size() == 1) {
+    const auto question = static_cast<int>(questions.front().size());
+    return {.text = static_cast<int>(text) + question, .asked = text == 0 ? 0 : question};
+  }
+  ReadingSizes out{.text = static_cast<int>(text), .questions = {}};
+  for (const auto& question : questions) out.questions.push_back(static_cast<int>(question.size()));
+  return out;
+}
+
 ReadingPlan::ReadingPlan(const Session::Impl& session, const ReadingSizes& sizes, std::span<const CacheOptions> caches)
     : again_(again_of(sizes, caches, session.hparams)),
       first_(session, first_pass(sizes, caches, again_, session.hparams)) {

@@ -21,6 +21,10 @@ struct ReadingSizes {
   std::optional<PastSize> past = {};  ///< text before the prompts, which are then read in one pass
 };
 
+/// Sizes of a text and the questions after it. A single question is read as the end of the text: methods see the same,
+/// and chunks and blocks go across.
+ReadingSizes sizes_of(std::size_t text, std::span<const std::vector<Token>> questions);
+
 /// [prompt][cache of the second pass]
 using Drafts = std::vector<std::vector<std::vector<Token>>>;
 

@@ -32,17 +32,6 @@ using Tasks = std::vector<std::unique_ptr<Task>>;
 constexpr int kReading = 2;
 /// How long a thread without other work waits for stored texts before it looks for other requests.
 constexpr std::chrono::milliseconds kFetchWait(5);
-/// The share of the text store's memory that may be queued for writing is 1 / kQueuedShare.
-constexpr std::size_t kQueuedShare = 4;
-
-std::unique_ptr<engine::TextTier> open_tier(const SchedulerOptions& options, const Session::Impl& session) {
-  if (options.texts.empty()) return nullptr;
-  if (options.prefix_memory == 0)
-    throw UsageError(
-        "texts can only be stored in a folder or on a server if they also have memory, but their memory is 0 bytes");
-  return std::make_unique<engine::TextTier>(store::open_values({options.texts, "texts"}, options.texts_size),
-                                            engine::key_of(session), options.prefix_memory / kQueuedShare);
-}
 
 }  // namespace
 
@@ -58,11 +47,9 @@ struct Scheduler::Impl {
         options(o),
         room{.session = session,
              .candidates = {},
-             .texts = engine::TextStore(o.prefix_memory),
-             .tier = nullptr,
-             .prefixes = engine::Prefixes(room.texts)} {
+             .texts = engine::KeptTexts(session, {o.prefix_memory, o.texts, o.texts_size}),
+             .prefixes = engine::Prefixes(room.texts.memory())} {
     options.check();
-    room.tier = open_tier(options, session);
   }
 
   static bool is_reading(const Task& task) { return !task.is_read() && !task.has_ended() && !task.is_waiting(); }
@@ -271,7 +258,7 @@ bool Scheduler::Impl::read_for_a_while(Clock::time_point began) {
     if (grant_portions()) begin_waiting();
     auto* const task = next_to_read();
     if (task == nullptr) {
-      if (!has_read && !is_answering() && is_fetching()) room.tier->wait(kFetchWait);
+      if (!has_read && !is_answering() && is_fetching()) room.texts.tier()->wait(kFetchWait);
       return has_read;
     }
     task->read();
@@ -402,17 +389,17 @@ double Scheduler::longest_quantum_ms() const { return impl_->longest_quantum_ms;
 
 PrefixUse Scheduler::prefix_use() const {
   PrefixUse out = impl_->use;
-  out.dropped = impl_->room.texts.dropped() * engine::TextBlock::kTokens;
+  out.dropped = impl_->room.texts.memory().dropped() * engine::TextBlock::kTokens;
   out.entries = impl_->room.prefixes.entries();
-  out.bytes = impl_->room.prefixes.held() + impl_->room.texts.held();
+  out.bytes = impl_->room.prefixes.held() + impl_->room.texts.memory().held();
   return out;
 }
 
 TextUse Scheduler::text_use() const {
-  const auto& room = impl_->room;
-  TextUse out = room.tier == nullptr ? TextUse() : room.tier->use();
-  out.memory_bytes = room.texts.held();
-  out.memory_blocks = room.texts.blocks();
+  const auto& texts = impl_->room.texts;
+  TextUse out = texts.tier() == nullptr ? TextUse() : texts.tier()->use();
+  out.memory_bytes = texts.memory().held();
+  out.memory_blocks = texts.memory().blocks();
   return out;
 }
 

@@ -11,6 +11,7 @@
 #include "base/cpu.h"
 #include "base/file.h"
 #include "engine/extension.h"
+#include "engine/kept_texts.h"
 #include "engine/layers.h"
 #include "engine/model_impl.h"
 #include "engine/past.h"
@@ -117,7 +118,12 @@ Session::Impl::Impl(std::shared_ptr<const Model> m, const SessionOptions& o)
       executor(*model->impl().weights, options.threads, account, packing_of(options)),
       prefill_attention(account, options.threads, engine::compute_type_of(options.precision)),
       decode_attention(account, options.threads),
-      stepper(executor, decode_attention, hparams, account, calibration ? &*calibration : nullptr) {}
+      stepper(executor, decode_attention, hparams, account, calibration ? &*calibration : nullptr) {
+  const auto& kept = options.texts;
+  if (kept.memory > 0 || !kept.place.empty()) texts = std::make_unique<engine::KeptTexts>(*this, kept);
+}
+
+Session::Impl::~Impl() = default;
 
 network::Pass Session::Impl::begin_pass(std::size_t rows, std::size_t need) {
   const std::size_t available = available_memory();
@@ -140,14 +146,16 @@ void Session::Impl::check_stop() const {
 std::vector<Prefilled> Session::Impl::prefill(std::span<const Token> text,
                                               std::span<const std::vector<Token>> questions,
                                               std::span<const CacheOptions> caches) {
-  engine::ReadingSizes sizes{.text = static_cast<int>(text.size()), .questions = {}};
   for (const auto& question : questions) {
     check(text.empty() ? std::span<const Token>(question) : text);
     if (!question.empty()) check(question);
-    sizes.questions.push_back(static_cast<int>(question.size()));
   }
   for (const auto& c : caches) c.check();
-  return engine::PromptReading(*this, {*this, sizes, caches}, {.text = text, .questions = questions}).run();
+  const auto sizes = engine::sizes_of(text.size(), questions);
+  if (questions.size() != 1) return engine::read_prompts(*this, sizes, {.text = text, .questions = questions}, caches);
+  std::vector<Token> whole(text.begin(), text.end());
+  whole.insert(whole.end(), questions.front().begin(), questions.front().end());
+  return engine::read_prompts(*this, sizes, {.text = whole}, caches);
 }
 
 void Session::Impl::compress(engine::Sequence& sequence, std::span<const Token> tokens,

@@ -18,6 +18,8 @@
 
 namespace winnow::engine {
 
+class KeptTexts;
+
 /// Rows of one graph when a sequence is extended. Enough to amortise reading the weights, and few enough to keep the
 /// logits small.
 inline constexpr int kExtendRows = 64;
@@ -29,6 +31,7 @@ namespace winnow {
 /// Implementation of a session.
 struct Session::Impl {
   Impl(std::shared_ptr<const Model> m, const SessionOptions& o);
+  ~Impl();
 
   std::vector<Prefilled> prefill(std::span<const Token> text, std::span<const std::vector<Token>> questions,
                                  std::span<const CacheOptions> caches);
@@ -64,6 +67,7 @@ struct Session::Impl {
   attention::PrefillAttention prefill_attention;
   attention::DecodeAttention decode_attention;
   engine::Stepper stepper;
+  std::unique_ptr<engine::KeptTexts> texts;  ///< null: none are stored
   std::function<void(double)> progress;
   std::function<bool()> stop;
 };

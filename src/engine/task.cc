@@ -35,8 +35,7 @@ Task::Task(Scheduler::Id id, Request request, RequestPlan plan, TaskRoom& room)
       room_(room),
       promise_(plan_.answers, request_.generate.max_tokens, room.session),
       prompt_tokens_(source_tokens(request_) + static_cast<int>(request_.question.size())) {
-  if (plan_.text)
-    text_.emplace(room_.session, request_, *plan_.text, TextStores{room_.prefixes, {room_.texts, room_.tier.get()}});
+  if (plan_.text) text_.emplace(room_.session, request_, *plan_.text, TextStores{room_.prefixes, room_.texts.tiers()});
 }
 
 CacheSource* Task::source() const {

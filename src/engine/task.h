@@ -13,6 +13,7 @@
 #include "engine/answering.h"
 #include "engine/cache_source.h"
 #include "engine/extension.h"
+#include "engine/kept_texts.h"
 #include "engine/lane_attention.h"
 #include "engine/prefixes.h"
 #include "engine/promise.h"
@@ -27,8 +28,7 @@ namespace winnow::engine {
 struct TaskRoom {
   Session::Impl& session;
   Sampler::Candidates candidates;
-  TextStore texts;
-  std::unique_ptr<TextTier> tier;
+  KeptTexts texts;
   Prefixes prefixes;          ///< in the memory of `texts`
   double read_ms = 1;         ///< total time of reading so far
   double read_tokens = 1;     ///< tokens read in read_ms

@@ -99,30 +99,14 @@ void TextReading::begin_stage() {
   reading_.emplace(session_, *part().reading, ReadingInput{.text = stage_tokens(), .past = past_ ? &*past_ : nullptr});
 }
 
-namespace {
-
-bool has_experts(const model::Hparams& hparams) {
-  return std::ranges::any_of(hparams.kinds, [](const model::LayerSpec& kind) { return kind.n_expert > 0; });
-}
-
-}  // namespace
-
-/// If chunks consist of whole blocks, the same matrix products compute a block in every text. Not so with experts:
-/// their products depend on the number of rows of a pass that have chosen an expert.
 bool TextReading::is_known_text() const {
-  return text_.cache_salt && !text_.prompt_logprobs && texts_.memory.memory() > 0 &&
-         session_.options.chunk % TextBlock::kTokens == 0 && !has_experts(session_.hparams);
+  return text_.cache_salt && !text_.prompt_logprobs && texts_.memory.memory() > 0 && can_know_texts(session_);
 }
 
-/// At least the last token passes, for its logits. Without packed weights, at least a block passes, because ggml's
-/// kernels for few rows give other bits than those for many.
 StoredPart TextReading::known_part() const {
   const auto& part = plan_.parts().front();
   const auto pass = session_.begin_pass(as_size(part.stage.tokens()), part.reading->bytes().all());
-  const bool is_packed = pass.room() != nullptr && pass.room()->set;
-  const auto type = part.reading->first().scratch_type();
-  return {fmt::format("{} {} {}", static_cast<int>(type), is_packed, *text_.cache_salt),
-          KnownText::most(part.stage.tokens(), is_packed ? 1 : TextBlock::kTokens), type};
+  return stored_part(pass, *part.reading, *text_.cache_salt);
 }
 
 PassLimits TextReading::limits() const {

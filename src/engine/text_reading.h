@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "engine/extension.h"
+#include "engine/kept_texts.h"
 #include "engine/known_text.h"
 #include "engine/prefixes.h"
 #include "engine/promise.h"

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "engine/kept_texts.h"
 #include "eval/tokenized_sample.h"
 #include "winnow/error.h"
 
@@ -196,6 +197,7 @@ Outlook outlook(std::span<const Evaluation> evaluations, const std::set<Key>& kn
 Outcome run(Session& session, const Evaluation& evaluation, RecordFile& records, const Progress& progress) {
   check_documents(evaluation);
   check_methods(session, evaluation);
+  const engine::WithoutTexts reading_all(session);
   return Run(session, evaluation, records, progress).all();
 }
 
