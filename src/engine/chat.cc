@@ -14,15 +14,18 @@
 
 namespace winnow {
 
-Chat::Chat(Session& session, Conversation conversation, CacheOptions cache, GenerateOptions generate)
+Chat::Chat(Session& session, Conversation conversation, CacheOptions cache, GenerateOptions generate, Protocol protocol)
     : session_(session),
       cache_options_(std::move(cache)),
       generate_(std::move(generate)),
+      protocol_(protocol),
       transcript_{std::move(conversation), {}} {}
 
 Reply Chat::say(const std::string& words, const OnAnswerPart& on_part) {
-  Transcript next = with(words);
-  warn_about_length(next.tokens.size());
+  Asked next = with(words);
+  warn_about_length(next.transcript.tokens.size());
+  std::optional<Cache> before;
+  if (reads_anew()) before = std::exchange(cache_, std::nullopt);
   std::optional<CacheMark> mark;
   if (cache_) {
     mark = cache_->mark();
@@ -34,24 +37,24 @@ Reply Chat::say(const std::string& words, const OnAnswerPart& on_part) {
     if (mark) {
       cache_->go_back(std::move(*mark));
     } else {
-      cache_.reset();
+      cache_ = std::move(before);
     }
     throw;
   }
 }
 
-Reply Chat::read_and_answer(Transcript next, const OnAnswerPart& on_part) {
+Reply Chat::read_and_answer(Asked asked, const OnAnswerPart& on_part) {
   Reply reply;
-  reply.tokens_read = static_cast<int>(next.tokens.size()) - (cache_ ? cache_->stats().tokens_seen : 0);
   const auto begin = Clock::now();
-  const auto logits = read(next.tokens);
+  const auto logits = read(asked, reply);
+  auto& next = asked.transcript;
   reply.read_ms = ms_since(begin);
   const auto answer_begin = Clock::now();
   answer(next.conversation, logits, on_part, reply);
   reply.answer_ms = ms_since(answer_begin);
   next.conversation.messages.push_back(reply.message);
-  const auto& answer = reply.generation.tokens;
-  next.tokens.insert(next.tokens.end(), answer.begin(), answer.end());
+  const auto& generated = reply.generation.tokens;
+  next.tokens.insert(next.tokens.end(), generated.begin(), generated.end());
   transcript_ = std::move(next);
   return reply;
 }
@@ -63,31 +66,33 @@ void Chat::begin_turn(const CacheMark& mark) {
     turn_begin_ = CacheMark{mark.tokens_seen, {}, mark.windows};
 }
 
-Transcript Chat::with(const std::string& words) {
+Chat::Asked Chat::with(const std::string& words) {
   const Model& model = session_.model();
-  Transcript next = transcript_;
+  Asked out{transcript_};
+  auto& next = out.transcript;
   const bool is_first = transcript_.conversation.last() == nullptr;
   const bool raw = transcript_.conversation.format == PromptFormat::raw;
   const std::string spoken =
       raw ? (is_first ? "" : "\n") + words + "\n" : words;  // without a template, messages are lines
   next.conversation = transcript_.conversation.with_question(spoken);
-  if (transcript_.tokens.empty()) {
-    next.tokens = model.tokenize(next.conversation);
-    return next;
+  if (!transcript_.tokens.empty()) {
+    const Turn turn = model.turn(transcript_.conversation, spoken);
+    if (turn.past == Past::unchanged) {
+      next.tokens.insert(next.tokens.end(), turn.tokens.begin(), turn.tokens.end());
+      out.question = turn.tokens.size();
+      return out;
+    }
+    if (!std::exchange(rewritten_, true))
+      log().warn(
+          "the chat template renders earlier messages differently in later turns (most leave out the thinking), so "
+          "each turn reads the conversation again from where it differs");
+    cache_.reset();
   }
-  const Turn turn = model.turn(transcript_.conversation, spoken);
-  if (turn.past == Past::unchanged) {
-    next.tokens.insert(next.tokens.end(), turn.tokens.begin(), turn.tokens.end());
-    return next;
-  }
-  if (!std::exchange(rewritten_, true)) {
-    log().warn(
-        "the chat template renders earlier messages differently in later turns (most leave out the thinking), so each "
-        "turn reads the whole conversation again");
-  }
-  next.tokens = model.tokenize(next.conversation);
-  cache_.reset();
-  return next;
+  auto [tokens, questions] = model.tokenize(transcript_.conversation, std::span(&spoken, 1));
+  out.question = questions.front().size();
+  next.tokens = std::move(tokens);
+  next.tokens.insert(next.tokens.end(), questions.front().begin(), questions.front().end());
+  return out;
 }
 
 void Chat::warn_about_length(std::size_t tokens) {
@@ -98,14 +103,27 @@ void Chat::warn_about_length(std::size_t tokens) {
              context);
 }
 
-std::vector<float> Chat::read(const std::vector<Token>& tokens) {
-  if (cache_) return session_.extend(*cache_, std::span(tokens).subspan(cache_->stats().tokens_seen));
-  Prefilled prefilled = session_.prefill(tokens, std::span(&cache_options_, 1));
-  cache_ = std::move(prefilled.caches.front());
+std::vector<float> Chat::read(const Asked& asked, Reply& reply) {
+  if (!cache_) return read_anew(asked, reply);
+  const auto unread = std::span(asked.transcript.tokens).subspan(as_size(cache_->stats().tokens_seen));
+  reply.tokens_read = static_cast<int>(unread.size());
+  return session_.extend(*cache_, unread);
+}
+
+/// Methods are told of the question only if they can choose again when the next one comes.
+std::vector<float> Chat::read_anew(const Asked& asked, Reply& reply) {
+  const std::span tokens(asked.transcript.tokens);
+  const auto text = tokens.first(tokens.size() - (reads_anew() ? asked.question : 0));
+  const std::vector<Token> question(tokens.begin() + std::ssize(text), tokens.end());
+  auto read = std::move(session_.prefill(text, std::span(&question, 1), std::span(&cache_options_, 1)).front());
+  reply.cached_tokens = read.cached_tokens;
+  reply.tokens_read = static_cast<int>(tokens.size()) - read.cached_tokens;
+  cache_ = std::move(read.caches.front());
+  begins_with_cache_ = false;
   compressed_ = tokens.size();
   turn_begin_.reset();
-  if (compresses()) begin_turn({static_cast<int>(compressed_), {}, cache_->impl().copy_windows()});
-  return std::move(prefilled.logits);
+  if (compresses() && !reads_anew()) begin_turn({static_cast<int>(compressed_), {}, cache_->impl().copy_windows()});
+  return std::move(read.logits);
 }
 
 void Chat::answer(const Conversation& asked, const std::vector<float>& logits, const OnAnswerPart& on_part,
@@ -124,6 +142,7 @@ void Chat::answer(const Conversation& asked, const std::vector<float>& logits, c
 }
 
 void Chat::compress_turn() {
+  if (reads_anew()) return;
   const std::size_t seen = cache_ ? as_size(cache_->stats().tokens_seen) : compressed_;
   if (seen <= compressed_) return;
   try {
@@ -142,12 +161,14 @@ void Chat::compress_turn() {
 
 void Chat::keep_by(const CacheOptions& cache) {
   cache_options_ = cache;
+  begins_with_cache_ = false;
   cache_.reset();
 }
 
 void Chat::reset() {
   std::erase_if(transcript_.conversation.messages, [](const Message& m) { return m.role != Role::system; });
   transcript_.tokens.clear();
+  begins_with_cache_ = false;
   cache_.reset();
   warned_ = false;
 }
@@ -168,6 +189,7 @@ void Chat::load(const std::string& path) {
   compressed_ = as_size(cache_->stats().tokens_seen);
   cache_options_ = cache_->options();
   transcript_ = std::move(restored.transcript);
+  begins_with_cache_ = transcript_.conversation.last() == nullptr;
   turn_begin_.reset();
   warned_ = false;
 }
