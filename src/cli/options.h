@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "cli/model_source.h"
+#include "cli/texts.h"
 #include "winnow/generate.h"
 #include "winnow/model.h"
 #include "winnow/questions.h"
@@ -37,6 +38,7 @@ struct RunOptions : CommonOptions {
   std::string save_kv;  ///< where to save the compressed prompt, or empty
   std::string jsonl;
   std::string output;
+  TextChoice texts;
   int parallel = 16;  ///< prompts of `jsonl` that are answered at the same time
   bool json = false;
   bool dry_run = false;

@@ -83,18 +83,44 @@ def test_memory_is_constant_or_grows_by_what_is_left_of_each_turn(ten):
     """A per-step method's memory is constant; a one-shot method's lanes grow."""
     turns = ["some words to read " * 6, "/stats", "and more of them", "/stats"]
     assert [s[2] for s in seen(chat(turns, *ten, "--kv", "streaming-llm", "--budget", "40")[1])] == [40, 40]
-    growing = [s[2] for s in seen(chat(turns, *ten, "--kv", "snapkv:window=8", "--budget", "40")[1])]
+    apart = ["--protocol", "question-agnostic"]
+    growing = [s[2] for s in seen(chat(turns, *ten, *apart, "--kv", "snapkv:window=8", "--budget", "40")[1])]
     assert 40 < growing[0] < growing[1], growing
     long = ["some words to read " * 6, "/stats", "and many more of them " * 9, "/stats", "and more " * 20, "/stats"]
     for budget, left in (("40", lambda turn: 40), ("25%", lambda turn: turn // 4)):
         for method in ("snapkv", "ada-snapkv"):
-            errors = chat(long, *ten, "--kv", f"{method}:window=8", "--budget", budget)[1]
+            errors = chat(long, *ten, *apart, "--kv", f"{method}:window=8", "--budget", budget)[1]
             tokens, entries = [s[0] for s in seen(errors)], means(errors)
             for turn in (1, 2):
                 assert entries[turn] - entries[turn - 1] == left(tokens[turn] - tokens[turn - 1]), (method, budget, errors)
     again = chat([*turns, "/kv snapkv:window=8 50", "more", "/stats"], *ten, "--kv", "snapkv:window=8", "--budget", "40")[1]
     assert seen(again)[-1][2] == 50 + 9, "compressed anew; the last token of an answer is read with the next turn"
 
+
+
+@pytest.mark.parametrize("budget", ["40", "25%"])
+@pytest.mark.parametrize("method", ["snapkv:window=8", "ada-snapkv:window=8", "auto"])
+def test_a_budget_is_for_the_whole_conversation(ten, method, budget):
+    """Each turn is chosen from the whole conversation, and reads only what is new."""
+    lines = ["some words to read " * 6, "/stats", "and many more of them " * 9, "/stats", "and more " * 20, "/stats"]
+    answers, errors = chat(lines, *ten, "--kv", method, "--budget", budget)
+    for (tokens, *_), entries in zip(seen(errors), means(errors)):
+        asked = tokens - 9  # the answer's entries stay, but for its last token, which is not read yet
+        assert entries == (40 if budget == "40" else asked // 4) + 9, errors
+    known = [int(found) for found in re.findall(r"tokens read and (\d+) known", errors)]
+    assert len(known) == 2 and known[1] >= known[0] + 64, errors
+    anew, errors = chat(lines, *ten, "--kv", method, "--budget", budget, "--prefix-memory", "0")
+    assert anew == answers and " known at" not in errors and errors.count("earlier tokens of the conversation were read again") == 1, errors
+
+
+def test_texts_are_known_to_the_next_chat(ten, tmp_path):
+    few = [*ten, "--kv", "snapkv:window=8", "--budget", "40", "--texts", str(tmp_path / "texts")]
+    answers, errors = chat(["some words to read " * 20, "/stats"], *few)
+    assert " known at" not in errors
+    again, errors = chat(["some words to read " * 20, "/stats"], *few)
+    assert again == answers and int(re.search(r"tokens read and (\d+) known", errors)[1]) >= 64, errors
+    assert "--texts-size 1GiB is for a folder" in chat([], *ten, "--texts-size", "1GiB", code=2)[1]
+    assert "memory is 0 bytes" in chat([], *few, "--prefix-memory", "0", code=2)[1]
 
 
 def test_a_reset_forgets(raw_model):
@@ -112,7 +138,8 @@ def test_commands(few):
 
 
 def test_auto_is_called_auto(few):
-    assert "\nauto (question-agnostic) @ 30, f16\n" in chat(["/kv auto 30", "/kv"], *few)[1]
+    assert "\nauto @ 30, f16\n" in chat(["/kv auto 30", "/kv"], *few)[1]
+    assert "\nauto (question-agnostic) @ 30, f16\n" in chat(["/kv auto 30", "/kv"], *few, "--protocol", "question-agnostic")[1]
 
 
 def test_wrong_commands_are_named_by_line(few):

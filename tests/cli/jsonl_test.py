@@ -96,6 +96,14 @@ def test_a_common_beginning_is_read_once(f, more):
     assert records(f"{f.path}/together.jsonl") == [records(f"{f.path}/alone{i}.jsonl")[0] for i in range(len(lines))]
 
 
+def test_texts_are_known_to_the_next_run(f):
+    prompts = write(f"{f.path}/common.jsonl", prompts_of(["words to begin with " * 20 + end for end in ("and one", "and two")]))
+    few = ["--texts", f"{f.path}/texts", "--prefix-memory", "64MiB", "-v"]
+    found = [int(re.search(r"(\d+) of \d+ tokens begin a prompt", f.run(prompts, f"{f.path}/{name}.jsonl", *few))[1]) for name in ("first", "second")]
+    assert found[1] > found[0] and records(f"{f.path}/first.jsonl") == records(f"{f.path}/second.jsonl")
+    assert "leaves nothing of the free memory" in f.run(prompts, f"{f.path}/none.jsonl", "--prefix-memory", "99999GiB", code=2)
+
+
 def test_the_prompts_are_not_the_answers(f):
     before = read(f.prompts)
     os.symlink(f.prompts, f"{f.path}/link")

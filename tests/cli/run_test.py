@@ -56,6 +56,20 @@ def test_what_was_kept_is_dumped(work, record):
         assert head == sorted(head) and len(head) == 40 and head[-8:] == list(range(n - 8, n))
 
 
+@pytest.mark.parametrize("more", [[], ["--protocol", "question-agnostic"]])
+def test_texts_are_kept_for_later_runs(base, tmp_path, more):
+    """Another question with another method reads only the rest, and has the answer of a run without texts."""
+    texts = ["--texts", str(tmp_path / "texts"), "--texts-size", "1GiB"]
+    first = json.loads(run(*base, *more, "-p", "and?", "--json", *texts).stdout)
+    assert first["cached_tokens"] == 0 and first["read_tokens"] == first["tokens"]["prompt"]
+    for question in ("where?", "why?"):
+        known = json.loads(run(*base, *more, *SNAPKV, "-p", question, "--json", *texts).stdout)
+        alone = json.loads(run(*base, *more, *SNAPKV, "-p", question, "--json").stdout)
+        assert known["answer"] == alone["answer"] and known["cached_tokens"] >= 64 and "cached_tokens" not in alone
+        assert known["read_tokens"] == alone["read_tokens"] - known["cached_tokens"]
+    assert "memory is 0 bytes" in run(*base, "-p", "and?", *texts, "--prefix-memory", "0", code=2).stderr
+
+
 def test_no_more_threads_than_cores_that_may_be_used(base):
     def on_one_core():
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})

@@ -9,6 +9,7 @@
 #include <random>
 #include <utility>
 
+#include "base/log.h"
 #include "base/printable.h"
 #include "cli/chat/command_help.h"
 #include "cli/chat/line_reader.h"
@@ -29,8 +30,8 @@ enum class Audience : std::uint8_t { person, script };
 /// Runs the lines of a person or a script: messages to the model, or commands.
 class ChatLoop {
  public:
-  ChatLoop(Session& session, const CommonOptions& options, Audience audience)
-      : chat_(session, conversation_of(options), options.cache, options.generate),
+  ChatLoop(Session& session, const ChatOptions& options, Audience audience)
+      : chat_(session, conversation_of(options), options.cache, options.generate, options.protocol),
         state_{chat_, {}},
         audience_(audience),
         thinking_(options.quiet ? ShownThinking::hidden : ShownThinking::shown),
@@ -85,7 +86,19 @@ class ChatLoop {
     std::fprintf(stderr, "%swinnow: %s%s\n", clear, place.c_str(), printable(what).c_str());
   }
 
+  /// Warns, once, if a turn has read what earlier ones had read.
+  void warn_if_read_again(int earlier) {
+    constexpr int kSome = 256;  // enough for whole blocks
+    if (!chat_.reads_anew() || earlier < kSome || state_.last->cached_tokens > 0) return;
+    if (std::exchange(has_warned_, true)) return;
+    log().warn(
+        "the {} earlier tokens of the conversation were read again, because they are not kept (--prefix-memory), or "
+        "because the model or the method needs it; with --protocol question-agnostic a turn reads only its own",
+        earlier);
+  }
+
   void say(const std::string& line) {
+    const int earlier = chat_.tokens();
     ShownAnswer answer(thinking_);
     try {
       state_.last = chat_.say(line, [&](const AnswerPart& part) { answer.add(part); });
@@ -98,6 +111,7 @@ class ChatLoop {
     if (generation.finish == FinishReason::interrupted && audience_ == Audience::script)
       throw Interrupted("interrupted");
     say_if_cut(generation);
+    warn_if_read_again(earlier);
     chat_.compress_turn();
   }
 
@@ -109,6 +123,7 @@ class ChatLoop {
   std::unique_ptr<LineReader> lines_;
   int number_ = 0;
   int failed_ = 0;
+  bool has_warned_ = false;
 };
 
 void greet(const Session& session, const CommonOptions& options) {
@@ -131,6 +146,7 @@ void chat_command(ChatOptions options) {
   const Audience audience = isatty(STDIN_FILENO) != 0 ? Audience::person : Audience::script;
   const auto model = Model::load(path_of(options.model), options.loading);
   options.generate.sampling = sampling_for(*model, options.sampling);
+  options.session.texts = options.texts.with_free_memory();
   Session session(model, options.session);
   session.on_stop(interrupted);
   if (!options.quiet) show_progress(session);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cli/options.h"
+#include "cli/texts.h"
 #include "winnow/chat.h"
 #include "winnow/sampling.h"
 
@@ -14,13 +15,15 @@ namespace winnow::cli {
 /// Options of `winnow chat`, after all checks that need no model.
 struct ChatOptions : CommonOptions {
   SamplingChoice sampling;  ///< chosen options; the others are the model's
+  Protocol protocol = Protocol::aware;
+  TextChoice texts;
 };
 
 /// `winnow chat`: a conversation whose lines come from a terminal or from stdin. Throws winnow::Error.
 void chat_command(ChatOptions options);
 
-/// The method of a conversation without a fixed end: `auto` is the recommended one for later questions.
-Spec endless_spec(const std::string& text);
+/// The method of a conversation without a fixed end. `auto` is the recommended one for the protocol.
+Spec endless_spec(const std::string& text, Protocol protocol);
 
 /// The state that chat commands can read and change.
 struct ChatState {

@@ -71,9 +71,10 @@ AfterCommand help(ChatState& /*state*/, const Words& /*arguments*/) {
 
 std::string speed(const Reply& reply) {
   const auto answered = reply.generation.tokens.size();
-  return fmt::format("last line: {} read at {:.0f} t/s, {} answered at {:.1f} t/s\n",
-                     counted(reply.tokens_read, "token"), per_second(reply.tokens_read, reply.read_ms), answered,
-                     per_second(static_cast<double>(answered), reply.answer_ms));
+  const auto cached = reply.cached_tokens == 0 ? "" : fmt::format(" and {} known", reply.cached_tokens);
+  return fmt::format("last line: {} read{} at {:.0f} t/s, {} answered at {:.1f} t/s\n",
+                     counted(reply.tokens_read, "token"), cached, per_second(reply.tokens_read, reply.read_ms),
+                     answered, per_second(static_cast<double>(answered), reply.answer_ms));
 }
 
 AfterCommand stats(ChatState& state, const Words& /*arguments*/) {
@@ -94,7 +95,7 @@ AfterCommand stats(ChatState& state, const Words& /*arguments*/) {
 AfterCommand kv(ChatState& state, const Words& arguments) {
   CacheOptions cache = state.chat.cache_options();
   if (!arguments.empty()) {
-    cache.spec = endless_spec(arguments[0]);
+    cache.spec = endless_spec(arguments[0], state.chat.protocol());
     if (arguments.size() > 1) cache.budget = Budget::parse(arguments[1]);
     if (cache.spec == Spec()) cache.budget.reset();  // full keeps everything
     cache.check();
@@ -156,8 +157,8 @@ std::vector<ChatCommandInfo> chat_commands() {
   return all;
 }
 
-Spec endless_spec(const std::string& text) {
-  return text == kAuto ? recommended(Protocol::agnostic) : Spec::parse_endless(text);
+Spec endless_spec(const std::string& text, Protocol protocol) {
+  return text == kAuto ? recommended(protocol) : Spec::parse_endless(text);
 }
 
 std::string resumed(const Chat& chat) {

@@ -11,6 +11,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/format.h"
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/memory.h"
@@ -102,13 +103,19 @@ struct Pending {
   CacheStats compressed = {};
 };
 
-/// All of the free memory. A tenth of it is for texts, so that prompts with a common beginning read it once.
+/// All of the free memory. A part of it is for texts, so that prompts with a common beginning read it once.
 SchedulerOptions scheduling(const RunOptions& options) {
   const std::size_t memory = available_memory();
+  const auto texts = options.texts.with_free_memory();
+  if (texts.memory >= memory)
+    throw UsageError(fmt::format("--prefix-memory {} leaves nothing of the free memory of {} for prompts: give less",
+                                 format_bytes(texts.memory), format_bytes(memory)));
   return {.parallel = options.parallel,
           .max_itl = std::chrono::milliseconds::max(),
-          .memory = memory - memory / 10,
-          .prefix_memory = memory / 10};
+          .memory = memory - texts.memory,
+          .prefix_memory = texts.memory,
+          .texts = texts.place,
+          .texts_size = texts.place_size};
 }
 
 class Jsonl {

@@ -59,6 +59,7 @@ struct RawRun {
   CommonArguments common;
   std::string protocol = "question-aware";
   std::string grammar;
+  TextArguments texts;
 };
 
 void add_own_options(CLI::App& run, RawRun& r) {
@@ -84,6 +85,9 @@ void add_own_options(CLI::App& run, RawRun& r) {
   run.add_option("--parallel", r.options.parallel, "with --jsonl: number of prompts that are answered at a time")
       ->check(counts_from(1))
       ->capture_default_str();
+  add_text_options(run, r.texts,
+                   "with --jsonl or --texts: memory that keeps texts, so that later prompts read only what differs: "
+                   "512MiB (default: a quarter of the free memory; 0: none)");
   run.add_option("--grammar", r.grammar, "file with a grammar for the answers, in llama.cpp's notation (GBNF)");
   run.add_flag("--json", r.options.json, "one JSON object on stdout");
 }
@@ -118,6 +122,7 @@ RunOptions checked_run(RawRun& r) {
   o.protocol = r.common.protocol;
   if (saved) o.protocol = saved->transcript.conversation.last() == nullptr ? Protocol::agnostic : Protocol::aware;
   if (saved && !o.questions.empty()) warn_about_open_question(o, *saved);
+  o.texts = texts_of(r.texts);
   if (!r.grammar.empty()) o.generate.grammar = grammar_in(r.grammar);
   if (o.file.empty() && o.load_kv.empty() && o.jsonl.empty()) o.piped = piped_text();
   check_saving(o);

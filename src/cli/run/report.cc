@@ -63,6 +63,7 @@ Json answer_json(const RunOptions& options, const Model& model, const Answer& a)
              {"time_to_first_token_ms", a.first_token_ms},
              {"decode_ms", a.decode_ms},
              {"decode_tokens_per_second", per_second(a.decoded(), a.decode_ms)}}}};
+  if (!options.texts.options.place.empty()) out["cached_tokens"] = a.cached_tokens;
   if (!a.message.reasoning.empty()) out["reasoning"] = a.message.reasoning;
   if (options.generate.logprobs > 0) out["logprobs"] = logprobs_json(a.generation, model);
   return out;

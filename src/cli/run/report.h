@@ -21,7 +21,8 @@ struct Answer {
   MemoryUse memory_after_prefill;
   MemoryUse memory_at_end;
   int prompt_tokens = 0;
-  int read_tokens = 0;  ///< tokens read during prefill_ms, without those from --load-kv
+  int cached_tokens = 0;  ///< of the prompt, found in --texts
+  int read_tokens = 0;    ///< tokens read during prefill_ms, without those found and those from --load-kv
   double prefill_ms = 0;
   double first_token_ms = 0;  ///< from the start of prefill
   double decode_ms = 0;       ///< of the tokens after the first

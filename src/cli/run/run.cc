@@ -230,7 +230,8 @@ class Run {
     a.after_prefill = start.stats.front();
     a.memory_after_prefill = session_.memory();
     a.prompt_tokens = static_cast<int>(seen_ + question_tokens_[index].size());
-    a.read_tokens = restored_ ? static_cast<int>(question_tokens_[index].size()) : a.prompt_tokens;
+    a.cached_tokens = start.cached_tokens;
+    a.read_tokens = restored_ ? static_cast<int>(question_tokens_[index].size()) : a.prompt_tokens - a.cached_tokens;
     a.prefill_ms = prefill_ms;
     answer_and_show(session_, start.caches.front(), start.logits.front(), options_,
                     {session_.model(), asked(questions_[index])}, a);
@@ -255,12 +256,25 @@ class Run {
 
 }  // namespace
 
+namespace {
+
+/// One text is read once, so memory for texts is only of use with a place that outlasts the command. Many prompts have
+/// the scheduler's.
+SessionOptions session_options(const RunOptions& options) {
+  SessionOptions out = options.session;
+  if (options.jsonl.empty() && !options.dry_run && !options.texts.options.place.empty())
+    out.texts = options.texts.with_free_memory();
+  return out;
+}
+
+}  // namespace
+
 void run_command(const RunOptions& options) {
   std::optional<JsonlFiles> files;
   if (!options.jsonl.empty()) files.emplace(options);
   const auto begin = Clock::now();
   const auto model = Model::load(path_of(options.model), options.loading);
-  Session session(model, options.session);
+  Session session(model, session_options(options));
   const double load_ms = ms_since(begin);
   session.on_stop(interrupted);
   if (!options.quiet) show_progress(session);

@@ -14,7 +14,7 @@
 #include "cli/output.h"
 #include "cli/serve/serve.h"
 #include "cli/sizes.h"
-#include "store/values.h"
+#include "cli/texts.h"
 #include "winnow/error.h"
 
 namespace winnow::cli {
@@ -24,18 +24,13 @@ namespace {
 /// Enough for most answers, and small enough to promise their memory to many requests at once.
 constexpr int kAnswerTokens = 1024;
 
-constexpr const char* kStoreForm =
-    "a folder, or redis[s]://[[USER][:PASSWORD]@]HOST[:PORT][/DATABASE], with the password better in "
-    "WINNOW_REDIS_PASSWORD (default: nowhere)";
-
 /// Options as CLI11 sets them, before they are checked.
 struct RawServe {
   ServeOptions options;
   CommonArguments common;
   std::string protocol = "question-aware";
   std::string memory;
-  std::string prefix_memory;
-  std::string texts_size;
+  TextArguments texts;
   std::string max_body = "32MiB";
   std::vector<std::string> keys;
   std::string key_file;
@@ -74,9 +69,6 @@ void add_log_options(CLI::App& serve, RawServe& r) {
 void add_store_options(CLI::App& serve, RawServe& r) {
   serve.add_option("--documents", r.options.server.documents, fmt::format("store of documents: {}", kStoreForm));
   serve.add_option("--sessions", r.options.server.conversations, fmt::format("store of sessions: {}", kStoreForm));
-  serve.add_option("--texts", r.options.server.engine.scheduler.texts,
-                   fmt::format("store of texts that have been read, besides memory: {}", kStoreForm));
-  serve.add_option("--texts-size", r.texts_size, "most bytes of the folder of --texts: 100GiB (default: 20GiB)");
 }
 
 void add_load_options(CLI::App& serve, RawServe& r) {
@@ -84,7 +76,7 @@ void add_load_options(CLI::App& serve, RawServe& r) {
   serve.add_option("--memory", r.memory,
                    "memory that all requests may use together, without the weights, such as 4GiB (default: 80 % of the "
                    "free memory)");
-  serve.add_option("--prefix-memory", r.prefix_memory,
+  add_text_options(serve, r.texts,
                    "the part of --memory that keeps texts for later requests: 512MiB (default: a tenth; 0: none)");
   serve.add_option("--parallel", engine.scheduler.parallel, "requests that run at the same time; others wait")
       ->check(counts_from(1));
@@ -154,15 +146,6 @@ std::optional<server::TlsFiles> tls_of(const RawServe& r) {
   return server::TlsFiles{r.tls_cert, r.tls_key};
 }
 
-void check_texts(const RawServe& r, SchedulerOptions& scheduler) {
-  const bool is_folder = !scheduler.texts.empty() && store::is_folder({scheduler.texts, "texts"});
-  if (r.texts_size.empty()) return;
-  if (!is_folder)
-    throw UsageError(
-        fmt::format("--texts-size {} is for a folder of --texts: a Redis server has its maxmemory", r.texts_size));
-  scheduler.texts_size = size_of("--texts-size", r.texts_size);
-}
-
 /// Parses and checks all options before a model is loaded.
 ServeOptions checked_serve(RawServe& r) {
   ServeOptions& o = r.options;
@@ -172,8 +155,7 @@ ServeOptions checked_serve(RawServe& r) {
   o.server.tls = tls_of(r);
   auto& server = o.server;
   if (!r.memory.empty()) server.engine.scheduler.memory = size_of("--memory", r.memory);
-  if (!r.prefix_memory.empty()) o.prefix_memory = size_of("--prefix-memory", r.prefix_memory);
-  check_texts(r, server.engine.scheduler);
+  o.texts = texts_of(r.texts);
   server.http.body_bytes = size_of("--max-body", r.max_body);
   server.engine.scheduler.max_itl = std::chrono::milliseconds(r.max_itl);
   server.engine.scheduler.check();

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstddef>
-#include <optional>
-
 #include "cli/options.h"
+#include "cli/texts.h"
 #include "server/options.h"
 #include "winnow/sampling.h"
 
@@ -14,7 +12,7 @@ namespace winnow::cli {
 struct ServeOptions : CommonOptions {
   SamplingChoice sampling;  ///< chosen options; the others are the model's
   server::ServerOptions server;
-  std::optional<std::size_t> prefix_memory;  ///< part of the scheduler's memory
+  TextChoice texts;  ///< their memory is a part of the scheduler's
 };
 
 /// `winnow serve`: answers requests over HTTP until a signal ends it. Throws winnow::Error; Interrupted after the
