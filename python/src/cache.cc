@@ -37,8 +37,8 @@ nb::object logits(const SessionCache& self) {
 
 CachePointer clone(SessionCache& self) {
   return self.session().look([&](Session&) {
-    return std::make_shared<SessionCache>(self.shared_session(), self.cache().clone(), self.logits(),
-                                          self.transcript());
+    return std::make_shared<SessionCache>(self.shared_session(), self.cache().clone(), self.logits(), self.transcript(),
+                                          self.cached_tokens());
   });
 }
 
@@ -85,6 +85,8 @@ void bind_cache(nb::module_& m) {
           },
           nb::rv_policy::automatic,
           "All tokens so far, [tokens] of int32: the last ones may be read with the next question.")
+      .def_prop_ro("cached_tokens", &SessionCache::cached_tokens,
+                   "Tokens of the prompt that the session knew from earlier prompts, and did not read again.")
       .def("clone", clone, "A copy with memory of its own. Raises OutOfMemoryError.")
       .def("__repr__", [](SessionCache& self) {
         const auto now = stats(self);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "winnow/session.h"
 
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -8,6 +9,7 @@
 
 #include <algorithm>
 
+#include "base/memory.h"
 #include "bind.h"
 #include "options.h"
 #include "session_cache.h"
@@ -32,7 +34,9 @@ T chosen(const std::string& name, const char* what, std::initializer_list<std::p
 }
 
 SessionPointer make_session(std::shared_ptr<Model> model, int threads, const std::string& precision,
-                            const std::string& pack, int chunk, const std::string& calibration) {
+                            const std::string& pack, int chunk, const std::string& calibration,
+                            std::optional<std::size_t> prefix_memory, const std::string& texts,
+                            std::size_t texts_size) {
   SessionOptions options;
   options.threads = threads;
   options.precision = chosen<Precision>(
@@ -41,6 +45,7 @@ SessionPointer make_session(std::shared_ptr<Model> model, int threads, const std
       chosen<Pack>(pack, "packing", {{"auto", Pack::automatic}, {"layer", Pack::layer}, {"resident", Pack::resident}});
   options.chunk = chunk;
   options.calibration = calibration;
+  options.texts = {prefix_memory.value_or(available_memory() / 4), texts, texts_size};
   const nb::gil_scoped_release nogil;
   return std::make_shared<SessionState>(std::move(model), options);
 }
@@ -58,9 +63,10 @@ void warn_of_context(const SessionPointer& session, const Transcript& transcript
 Caches wrap(const SessionPointer& session, Prefilled prefilled, const Transcript& transcript) {
   warn_of_context(session, transcript);
   const auto logits = share(std::move(prefilled.logits));
+  const int cached = prefilled.cached_tokens;
   Caches out;
   for (auto& cache : prefilled.caches)
-    out.push_back(std::make_shared<SessionCache>(session, std::move(cache), logits, transcript));
+    out.push_back(std::make_shared<SessionCache>(session, std::move(cache), logits, transcript, cached));
   return out;
 }
 
@@ -100,8 +106,8 @@ std::vector<Caches> prefill(const SessionPointer& self, const std::string& text,
       AnswerStart start = asking.ask(i);
       auto& row = out.emplace_back();
       for (std::size_t c = 0; c < start.caches.size(); ++c)
-        row.push_back(std::make_shared<SessionCache>(self, std::move(start.caches[c]),
-                                                     share(std::move(start.logits[c])), transcript));
+        row.push_back(std::make_shared<SessionCache>(
+            self, std::move(start.caches[c]), share(std::move(start.logits[c])), transcript, start.cached_tokens));
     }
     return out;
   });
@@ -234,8 +240,13 @@ void bind_session(nb::module_& m) {
   session
       .def(nb::new_(&make_session), nb::arg("model"), nb::kw_only(), nb::arg("threads") = 0,
            nb::arg("precision") = "auto", nb::arg("pack") = "auto", nb::arg("chunk") = 512, nb::arg("calibration") = "",
+           nb::arg("prefix_memory") = nb::none(), nb::arg("texts") = "",
+           nb::arg("texts_size") = TextOptions().place_size,
            "threads: 0 is all cores. precision: 'auto', 'bf16', 'f32'. pack: 'auto', 'layer', 'resident'.\n"
            "chunk: tokens of a prompt that pass through a layer together. calibration: a file of `winnow calibrate`.\n"
+           "prefix_memory: bytes for keys and values of prompts, so that a prompt that begins like an earlier one\n"
+           "reads only the rest; None is a quarter of the free memory, 0 none. texts: a folder or the address of a\n"
+           "Redis server that also stores them; texts_size: most bytes of the folder.\n"
            "Raises UsageError, InputError, OutOfMemoryError.")
       .def("save", save, nb::arg("path"), nb::arg("cache"), "Writes a cache to a file. Raises InputError, UsageError.")
       .def("load", load, nb::arg("path"), "Reads a file of save() or `winnow run --save-kv`. Raises InputError.")

@@ -19,11 +19,14 @@ using Logits = std::shared_ptr<const std::vector<float>>;
 /// A cache, with the state that is needed to continue it. Keeps its session alive.
 class SessionCache {
  public:
-  SessionCache(std::shared_ptr<SessionState> session, Cache cache, Logits logits, Transcript transcript)
+  /// `cached_tokens`: as Prefilled::cached_tokens.
+  SessionCache(std::shared_ptr<SessionState> session, Cache cache, Logits logits, Transcript transcript,
+               int cached_tokens = 0)
       : session_(std::move(session)),
         cache_(std::move(cache)),
         logits_(std::move(logits)),
-        transcript_(std::move(transcript)) {}
+        transcript_(std::move(transcript)),
+        cached_tokens_(cached_tokens) {}
 
   SessionState& session() const { return *session_; }
   /// The session, for its model and its calls. Does not give access to the cache.
@@ -39,6 +42,7 @@ class SessionCache {
   void set_logits(Logits logits) { logits_ = std::move(logits); }
   Transcript& transcript() { return transcript_; }
   const Transcript& transcript() const { return transcript_; }
+  int cached_tokens() const { return cached_tokens_; }
 
   /// Tokens of the transcript that the cache has not seen, followed by those of the question. Adds the latter to the
   /// transcript, too.
@@ -52,6 +56,7 @@ class SessionCache {
   std::optional<Cache> cache_;  ///< empty while a stream has it
   Logits logits_;
   Transcript transcript_;
+  int cached_tokens_;
 };
 
 using CachePointer = std::shared_ptr<SessionCache>;

@@ -111,7 +111,7 @@ def tokens(b, c):
 
 
 def open_session(b, c):
-    winnow.Session(c.any(b.model), threads=c.any(1), precision=c.any("auto", "f32"), pack=c.any("auto"), chunk=c.any(512, 7), calibration=c.any("")).close()
+    winnow.Session(c.any(b.model), threads=c.any(1), precision=c.any("auto", "f32"), pack=c.any("auto"), chunk=c.any(512, 7), calibration=c.any(""), prefix_memory=c.any(None, 0, 1 << 20)).close()
 
 
 def options(b, c):

@@ -195,3 +195,28 @@ def test_auto_goes_by_the_protocol_for_which_options_are_used(session, text):
             [[cache]] = session.prefill(text, ["and then"], options, protocol=protocol)
             assert cache.options.spec == spec
     assert session.read(text, winnow.CacheOptions(budget=32))[0].options.spec == named["question-agnostic"]
+
+
+def test_a_prompt_that_begins_like_an_earlier_one_reads_only_the_rest(model, tmp_path):
+    """Results are those of a session that keeps nothing; a folder outlives the session."""
+    text = " ".join(f"word{i % 13}" for i in range(120))
+    caches = [("snapkv:window=8", 40), ("h2o", 40), "full"]
+    whole = winnow.Session(model, threads=2, prefix_memory=0)
+    folder = str(tmp_path / "texts")
+    for new in (True, False):
+        session = winnow.Session(model, threads=2, prefix_memory=64 << 20, texts=folder)
+        for questions in (["who"], ["who", "and then where"]):
+            for cache in caches:
+                for row, wanted in zip(session.prefill(text, questions, cache), whole.prefill(text, questions, cache)):
+                    assert (row[0].logits == wanted[0].logits).all() and wanted[0].cached_tokens == 0
+                    for layer, same in zip(row[0].kept(), wanted[0].kept()):
+                        assert all((a == b).all() for a, b in zip(layer, same))
+        again = session.prefill(text, ["why"], caches[0])[0][0]
+        assert again.cached_tokens >= 64 and again.clone().cached_tokens == again.cached_tokens
+        first = session.read(text + " and more", caches[0])[0]
+        assert first.cached_tokens >= 64
+        del session, row, again, first
+    fresh = winnow.Session(model, threads=2, texts=folder)
+    assert fresh.read(text, caches[0])[0].cached_tokens >= 64, "known from the folder"
+    with pytest.raises(winnow.UsageError):
+        winnow.Session(model, prefix_memory=0, texts=folder)
