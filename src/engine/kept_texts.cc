@@ -36,17 +36,15 @@ bool has_experts(const model::Hparams& hparams) {
   return std::ranges::any_of(hparams.kinds, [](const model::LayerSpec& kind) { return kind.n_expert > 0; });
 }
 
-/// Brings stored blocks of a text and states after them into memory. Returns the number of blocks stored anywhere.
-std::size_t fetch(Session::Impl& session, const StoredPart& part, std::span<const Token> text,
-                  const PassLimits& limits) {
+/// Brings stored blocks of a text and states after them into memory.
+void fetch(Session::Impl& session, const StoredPart& part, std::span<const Token> text, const PassLimits& limits) {
   const auto tiers = session.texts->tiers();
-  if (tiers.tier == nullptr) return 0;
+  if (tiers.tier == nullptr) return;
   TextFetch fetch(session, tiers, part, text, limits);
   while (fetch.advance()) {
     session.check_stop();
     tiers.tier->wait(kFetchWait);
   }
-  return fetch.shared();
 }
 
 }  // namespace
@@ -85,8 +83,8 @@ std::vector<Prefilled> read_prompts(Session::Impl& session, const ReadingSizes& 
   session.texts->check_room(sizes.text,
                             as_size(sizes.text / TextBlock::kTokens) * TextBlock::bytes(session.hparams, part.type));
   const PassLimits limits{plan.first_seen(session), [&](int rows) { return plan.states(session, rows); }};
-  const auto shared = fetch(session, part, input.text, limits);
-  KnownText known(session, session.texts->tiers(), part, input.text, shared, limits);
+  fetch(session, part, input.text, limits);
+  KnownText known(session, session.texts->tiers(), part, input.text, limits);
   ReadingSizes rest = sizes;
   rest.known = known.tokens();
   ReadingInput with = input;

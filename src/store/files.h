@@ -49,7 +49,7 @@ class OpenFile {
   std::size_t read_at(std::size_t begin, std::span<std::byte> out) const;
 
   Descriptor file_;
-  std::size_t size_ = 0;
+  std::size_t size_;
 };
 
 /// A new file that is written under a temporary name. The destructor removes it, unless it was renamed or kept.

@@ -93,7 +93,7 @@ class FolderChange : public ChangedRecords {
     });
     files_.replace_records(records, step_, std::move(values_));
   }
-  /// What failed, for a sentence.
+  /// Verb phrase of the failed action, for a sentence.
   std::string doing() const {
     return added_bytes_ > 0 ? fmt::format("add {} to", format_bytes(added_bytes_)) : "change";
   }

@@ -39,7 +39,7 @@ class SessionTexts : public testing::Test {
 
   std::vector<Token> tokens(int n, unsigned seed = 1) const { return random_tokens(n, model_->info().n_vocab, seed); }
 
-  /// What caches answer after a prompt, by steps of the session.
+  /// Answers of caches after a prompt, by steps of the session.
   static std::vector<Answer> answers(Session& session, Prefilled read) {
     std::vector<Answer> out;
     for (auto& cache : read.caches) out.push_back(greedy_answer(session, cache, read.logits, 4));
