@@ -9,12 +9,6 @@
 
 namespace winnow::engine {
 
-namespace {
-
-constexpr auto kBlockTokens = as_size(TextBlock::kTokens);
-
-}  // namespace
-
 KnownText::KnownText(Session::Impl& session, TextTiers stores, StoredPart part, std::span<const Token> text,
                      const PassLimits& limits)
     : account_(session.account),

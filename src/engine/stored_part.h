@@ -13,6 +13,8 @@
 
 namespace winnow::engine {
 
+inline constexpr auto kBlockTokens = static_cast<std::size_t>(TextBlock::kTokens);
+
 /// Stores of full keys and values, which outlive readings.
 struct TextTiers {
   TextStore& memory;

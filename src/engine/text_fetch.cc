@@ -10,7 +10,6 @@ namespace winnow::engine {
 
 namespace {
 
-constexpr auto kBlockTokens = as_size(TextBlock::kTokens);
 /// A tier that shows no progress for this long is not waited for.
 constexpr std::chrono::milliseconds kPatience(2000);
 

@@ -23,7 +23,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kMark = "winnow-store-1";
+constexpr const char* kStoreMark = "winnow-store-1";
 constexpr std::string_view kPartEnd = ".part";
 
 bool contains(const std::vector<std::string>& keys, std::string_view key) {
@@ -46,7 +46,7 @@ void wait_for_lock(int fd) {
 FolderFiles::Snapshot::Snapshot(OpenFile opened, const std::string& path)
     : file(std::move(opened)), records(file.read_all(), path) {}
 
-FolderFiles::FolderFiles(const Place& place, Missing missing) : folder_(place, kMark) {
+FolderFiles::FolderFiles(const Place& place, Missing missing) : folder_(place, kStoreMark) {
   refuse_earlier_format();
   try {
     const bool has_mark = folder_.exists();

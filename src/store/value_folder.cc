@@ -30,7 +30,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kMark = "winnow-texts-1";
+constexpr const char* kTextsMark = "winnow-texts-1";
 constexpr const char* kEnding = ".text";
 constexpr const char* kPart = ".part";  ///< end of a file that is being written
 constexpr std::size_t kKeyDigits = 32;
@@ -61,7 +61,7 @@ bool is_part(const std::string& name) {
 
 class ValueFolder : public Values {
  public:
-  ValueFolder(const Place& place, std::size_t most) : folder_(place, kMark), most_(most) {
+  ValueFolder(const Place& place, std::size_t most) : folder_(place, kTextsMark), most_(most) {
     if (!folder_.exists()) folder_.create();
     list();
   }
