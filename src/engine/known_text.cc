@@ -19,7 +19,7 @@ KnownText::KnownText(Session::Impl& session, TextTiers stores, StoredPart part, 
       chain_(store_.find(part_.owner, text)),
       room_(store_) {
   find(limits);
-  if (part_.most > tokens()) reserve_states(limits, part_.most);
+  if (part_.most > tokens()) reserve_states(limits);
   reserve_blocks(session.hparams);
 }
 
@@ -36,11 +36,10 @@ void KnownText::find(const PassLimits& limits) {
 void KnownText::begin_later_pass(const PassLimits& limits) { find(limits); }
 
 /// Before blocks: blocks without states would not help a method that needs them.
-void KnownText::reserve_states(const PassLimits& limits, int tokens) {
-  auto& kept = kept_.emplace_back(Kept{tokens});
-  for (const auto& [name, sizes] : limits.states(tokens))
+void KnownText::reserve_states(const PassLimits& limits) {
+  for (const auto& [name, sizes] : limits.states(part_.most))
     room_.reserve(LayerBytes::bytes(sizes), [&, &name = name, &sizes = sizes] {
-      kept.states.emplace(name, std::make_shared<LayerBytes>(account_, sizes, "states of a text"));
+      kept_.emplace(name, std::make_shared<LayerBytes>(account_, sizes, "states of a text"));
     });
 }
 
@@ -59,12 +58,8 @@ int KnownText::will_store(int common, std::span<const std::string> states) const
   const auto blocks = static_cast<int>(chain_.size() + read_.size());
   const int stored = std::min(common / TextBlock::kTokens, blocks) * TextBlock::kTokens;
   if (states.empty()) return stored;
-  int out = 0;
-  for (const auto& kept : kept_) {
-    const bool has_all = std::ranges::all_of(states, [&](const auto& name) { return kept.states.contains(name); });
-    if (has_all && kept.tokens <= stored) out = std::max(out, kept.tokens);
-  }
-  return out;
+  const bool has_all = std::ranges::all_of(states, [this](const auto& name) { return kept_.contains(name); });
+  return has_all && part_.most <= stored ? part_.most : 0;
 }
 
 void KnownText::put(int layer, RowRange rows, cache::LayerScratch& to) const {
@@ -89,12 +84,10 @@ void KnownText::begin_observer(int layer, const policy::ObserverRequest& request
   const auto name = request.state_name();
   const auto found = found_.find(name);
   if (found != found_.end()) observer.take_state(tokens(), found->second->layer(layer));
-  for (const auto& [rows, states] : kept_) {
-    const auto kept = states.find(name);
-    if (kept == states.end() || rows <= tokens()) continue;
-    observer.keep_state(rows, kept->second->layer(layer));
-    observed_.insert(name);
-  }
+  const auto kept = kept_.find(name);
+  if (kept == kept_.end() || part_.most <= tokens()) return;
+  observer.keep_state(part_.most, kept->second->layer(layer));
+  observed_.insert(name);
 }
 
 /// A second pass writes the states that the first one has not observed.
@@ -106,13 +99,10 @@ void KnownText::store() {
   read_.clear();
   store_.put(part_.owner, chain_);
   if (tier_ != nullptr) keep_in_tier();
-  for (auto& [rows, states] : kept_) {
-    for (const auto& name : observed_) {
-      const auto state = states.extract(name);
-      if (state.empty()) continue;
-      room_.release(state.mapped()->bytes());
-      store_.put_fact(part_.owner, text_.first(as_size(rows)), name, state.mapped());
-    }
+  for (const auto& name : observed_) {
+    const auto state = kept_.extract(name);
+    room_.release(state.mapped()->bytes());
+    store_.put_fact(part_.owner, text_.first(as_size(part_.most)), name, state.mapped());
   }
   observed_.clear();
 }
@@ -126,11 +116,7 @@ void KnownText::keep_in_tier() const {
     if (blocks <= names.size()) values.push_back({tier_->name_of_state(names[blocks - 1], name), state});
   };
   for (const auto& [name, state] : found_) add(tokens(), name, state);
-  for (const auto& [rows, states] : kept_) {
-    for (const auto& [name, state] : states) {
-      if (observed_.contains(name)) add(rows, name, state);
-    }
-  }
+  for (const auto& name : observed_) add(part_.most, name, kept_.at(name));
   tier_->keep(std::move(values));
 }
 

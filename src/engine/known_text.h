@@ -52,18 +52,11 @@ class KnownText {
   void store();
 
  private:
-  /// States after some tokens.
-  struct Kept {
-    int tokens;
-    std::map<std::string, std::shared_ptr<LayerBytes>, std::less<>> states = {};
-  };
-
   /// Takes what the limits allow, unless it is less than now.
   void find(const PassLimits& limits);
-  /// Reserves the states after `tokens` tokens.
-  void reserve_states(const PassLimits& limits, int tokens);
+  void reserve_states(const PassLimits& limits);
   void reserve_blocks(const model::Hparams& hparams);
-  /// Queues the chain and the states after parts of it for writing.
+  /// Queues the chain and the states for writing.
   void keep_in_tier() const;
 
   MemoryAccount& account_;
@@ -75,8 +68,9 @@ class KnownText {
   int known_ = 0;                                            ///< number of these blocks that the reading uses
   std::vector<std::shared_ptr<TextBlock>> read_;             ///< new blocks, after the chain
   std::map<std::string, LayerBytesPtr, std::less<>> found_;  ///< states after the known tokens
-  std::vector<Kept> kept_;                                   ///< states that are being written, or will be
-  std::set<std::string> observed_;                           ///< names of those that are being written
+  /// States after the part, which are being written or will be.
+  std::map<std::string, std::shared_ptr<LayerBytes>, std::less<>> kept_;
+  std::set<std::string> observed_;  ///< names of those that are being written
   TextRoom room_;
 };
 
