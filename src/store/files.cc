@@ -134,7 +134,11 @@ void sync_all(std::span<const int> descriptors) {
   };
   {
     std::vector<std::jthread> threads;
-    for (std::size_t i = 1; i < std::min(kSyncThreads, descriptors.size()); ++i) threads.emplace_back(work);
+    try {
+      for (std::size_t i = 1; i < std::min(kSyncThreads, descriptors.size()); ++i) threads.emplace_back(work);
+    } catch (const std::system_error&) {
+      // Fewer threads do the same work.
+    }
     work();
   }
   if (error != 0) throw std::system_error(error, std::generic_category());

@@ -40,6 +40,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="winnow-threads-") as work:
         folder = pathlib.Path(work)
         subprocess.run([TINY, f"{folder}/tiny.gguf", "llama", "chatml"], check=True)
+        threads_of_a_start(folder)  # makes the shelf, with threads that it can do without
         count = threads_of_a_start(folder)
         assert count > 6, count
         for number in range(1, count + 1):

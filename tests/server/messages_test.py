@@ -52,8 +52,9 @@ def prompt_tokens(server, **fields):
 
 
 def test_an_answer_is_that_of_a_chat(server):
-    chat = server.good(CHAT, {**body(), "messages": [{"role": "system", "content": "Be brief."}, USER]})
-    message = ask(server, system="Be brief.")
+    rules = "Be brief. " * 20
+    chat = server.good(CHAT, {**body(), "messages": [{"role": "system", "content": rules}, USER]})
+    message = ask(server, system=rules)
     assert message["type"] == "message" and message["role"] == "assistant" and message["model"] == "tiny" and message["id"].startswith("msg_")
     assert message["content"] == [{"type": "text", "text": chat["choices"][0]["message"]["content"]}]
     assert message["stop_reason"] == "max_tokens" and message["stop_sequence"] is None
