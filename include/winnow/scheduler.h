@@ -111,14 +111,8 @@ struct WINNOW_EXPORT SchedulerOptions {
   /// REQUIRES: the machine has this much memory free. Not counted: packed weights of one layer, the work space of a
   /// decode step, and caches of waiting requests.
   std::size_t memory = std::numeric_limits<std::size_t>::max();
-  /// Additional bytes for texts that are stored for later requests: full keys and values, and in at most half of it
-  /// compressed texts.
-  std::size_t prefix_memory = 0;
-  /// A folder or the address of a Redis server that also stores keys and values of texts, so that they are found after
-  /// a restart and by other processes. Empty: they are only in memory.
-  std::string texts = {};
-  /// Maximum bytes of such a folder.
-  std::size_t texts_size = std::size_t{20} << 30U;
+  /// Store for later requests. Its memory is additional; at most half of it holds compressed texts.
+  TextOptions texts = {};
 
   /// Throws UsageError for a value out of range.
   void check() const;
@@ -137,7 +131,7 @@ struct PrefixUse {
 struct TextUse {
   std::size_t memory_bytes = 0;  ///< with states
   std::size_t memory_blocks = 0;
-  std::size_t stored_bytes = 0;   ///< in the folder SchedulerOptions::texts; 0 for a Redis server
+  std::size_t stored_bytes = 0;   ///< in a folder; 0 for a Redis server
   std::size_t stored_blocks = 0;  ///< in the same, with states
   std::uint64_t read = 0;         ///< blocks and states read from there
   std::uint64_t written = 0;      ///< written there

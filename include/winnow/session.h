@@ -98,6 +98,12 @@ enum class Pack : std::uint8_t {
   resident,
 };
 
+/// Encoding of stored keys and values of texts.
+enum class TextType : std::uint8_t {
+  exact,  ///< as computed: results over stored texts are those of reading them
+  q8_0,   ///< about half the bytes of f16: results over stored texts differ a little from those of reading them
+};
+
 /// Store of the full keys and values of texts that were read.
 struct TextOptions {
   std::size_t memory = 0;  ///< bytes; 0: nothing is stored
@@ -105,6 +111,7 @@ struct TextOptions {
   /// other processes. Empty: they are only in memory.
   std::string place = {};
   std::size_t place_size = std::size_t{20} << 30U;  ///< maximum bytes of such a folder
+  TextType type = TextType::exact;
 };
 
 struct WINNOW_EXPORT SessionOptions {

@@ -35,8 +35,8 @@ T chosen(const std::string& name, const char* what, std::initializer_list<std::p
 
 SessionPointer make_session(std::shared_ptr<Model> model, int threads, const std::string& precision,
                             const std::string& pack, int chunk, const std::string& calibration,
-                            std::optional<std::size_t> prefix_memory, const std::string& texts,
-                            std::size_t texts_size) {
+                            std::optional<std::size_t> prefix_memory, const std::string& texts, std::size_t texts_size,
+                            const std::string& text_type) {
   SessionOptions options;
   options.threads = threads;
   options.precision = chosen<Precision>(
@@ -45,7 +45,8 @@ SessionPointer make_session(std::shared_ptr<Model> model, int threads, const std
       chosen<Pack>(pack, "packing", {{"auto", Pack::automatic}, {"layer", Pack::layer}, {"resident", Pack::resident}});
   options.chunk = chunk;
   options.calibration = calibration;
-  options.texts = {prefix_memory.value_or(available_memory() / 4), texts, texts_size};
+  options.texts = {prefix_memory.value_or(available_memory() / 4), texts, texts_size,
+                   chosen<TextType>(text_type, "text type", {{"exact", TextType::exact}, {"q8_0", TextType::q8_0}})};
   const nb::gil_scoped_release nogil;
   return std::make_shared<SessionState>(std::move(model), options);
 }
@@ -241,12 +242,13 @@ void bind_session(nb::module_& m) {
       .def(nb::new_(&make_session), nb::arg("model"), nb::kw_only(), nb::arg("threads") = 0,
            nb::arg("precision") = "auto", nb::arg("pack") = "auto", nb::arg("chunk") = 512, nb::arg("calibration") = "",
            nb::arg("prefix_memory") = nb::none(), nb::arg("texts") = "",
-           nb::arg("texts_size") = TextOptions().place_size,
+           nb::arg("texts_size") = TextOptions().place_size, nb::arg("text_type") = "exact",
            "threads: 0 is all cores. precision: 'auto', 'bf16', 'f32'. pack: 'auto', 'layer', 'resident'.\n"
            "chunk: tokens of a prompt that pass through a layer together. calibration: a file of `winnow calibrate`.\n"
            "prefix_memory: bytes for keys and values of prompts, so that a prompt that begins like an earlier one\n"
            "reads only the rest; None is a quarter of the free memory, 0 none. texts: a folder or the address of a\n"
-           "Redis server that also stores them; texts_size: most bytes of the folder.\n"
+           "Redis server that also stores them; texts_size: most bytes of the folder. text_type: 'exact', or 'q8_0'\n"
+           "for about half the bytes, with slightly different results over kept prompts.\n"
            "Raises UsageError, InputError, OutOfMemoryError.")
       .def("save", save, nb::arg("path"), nb::arg("cache"), "Writes a cache to a file. Raises InputError, UsageError.")
       .def("load", load, nb::arg("path"), "Reads a file of save() or `winnow run --save-kv`. Raises InputError.")

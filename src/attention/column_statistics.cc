@@ -43,8 +43,8 @@ void ColumnStatistics::take_state(int rows, const float* from) {
 }
 
 void ColumnStatistics::passed(int h, int rows) {
-  if (kept_ == nullptr || rows != kept_rows_) return;
-  std::copy_n(head(h).data(), rows, kept_ + static_cast<std::ptrdiff_t>(h) * rows);
+  if (const auto kept = kept_.find(rows); kept != kept_.end())
+    std::copy_n(head(h).data(), rows, kept->second + static_cast<std::ptrdiff_t>(h) * rows);
 }
 
 namespace {

@@ -55,34 +55,38 @@ void TileAttention::take_state(int rows, std::span<const std::byte> state) {
 }
 
 void TileAttention::keep_state(int rows, std::span<std::byte> state) {
-  kept_rows_ = rows;
-  kept_ = {reinterpret_cast<float*>(state.data()), state.size() / sizeof(float)};
+  const std::span to(reinterpret_cast<float*>(state.data()), state.size() / sizeof(float));
+  kept_.emplace(rows, to);
   const int sums = end_of_sums(tiles_, rows);
   if (sums >= taken_rows_) return;
   // Queries that do not pass are those of the state with which this began.
   const auto width = static_cast<std::ptrdiff_t>(heads_) * dim_;
   std::copy_n(queries_.begin() + (sums - end_of_sums(tiles_, taken_rows_)) * width, (taken_rows_ - sums) * width,
-              kept_.begin() + static_cast<std::ptrdiff_t>(heads_) * sums);
+              to.begin() + static_cast<std::ptrdiff_t>(heads_) * sums);
 }
 
 void TileAttention::write_sums() const {
-  const int sums = kept_.empty() ? 0 : end_of_sums(tiles_, kept_rows_);
-  for (int head = 0; head < heads_; ++head)
-    std::copy_n(statistics_.head(head).data(), sums, kept_.begin() + static_cast<std::ptrdiff_t>(head) * sums);
+  for (const auto& [rows, to] : kept_) {
+    const int sums = end_of_sums(tiles_, rows);
+    for (int head = 0; head < heads_; ++head)
+      std::copy_n(statistics_.head(head).data(), sums, to.begin() + static_cast<std::ptrdiff_t>(head) * sums);
+  }
 }
 
 void TileAttention::write_queries(const Chunk& chunk, int head) const {
-  const int sums = end_of_sums(tiles_, kept_rows_);
-  const auto begin = kept_.begin() + static_cast<std::ptrdiff_t>(heads_) * sums;
-  for (int token = std::max(sums, chunk.first); token < std::min(kept_rows_, chunk.end); ++token)
-    std::copy_n(query(chunk, head, token), dim_, begin + place(head, token - sums));
+  for (const auto& [rows, to] : kept_) {
+    const int sums = end_of_sums(tiles_, rows);
+    const auto begin = to.begin() + static_cast<std::ptrdiff_t>(heads_) * sums;
+    for (int token = std::max(sums, chunk.first); token < std::min(rows, chunk.end); ++token)
+      std::copy_n(query(chunk, head, token), dim_, begin + place(head, token - sums));
+  }
 }
 
 void TileAttention::add(const float* q, const cache::LayerScratch& scratch, int first, int rows, Worker worker) {
   // Neighbouring heads, mostly of one KV head, whose keys are packed once for all of them.
   const Heads heads{part(heads_, worker.index, worker.count), part(heads_, worker.index + 1, worker.count)};
   const Chunk chunk{q, first, first + rows};
-  for (int head = heads.begin; !kept_.empty() && head < heads.end; ++head) write_queries(chunk, head);
+  for (int head = heads.begin; head < heads.end; ++head) write_queries(chunk, head);
   const int come = std::min(chunk.end, end());
   Tile tile = first_tile(chunk);
   if (tile.end <= chunk.first && !is_first(chunk)) return;  // after all tiles

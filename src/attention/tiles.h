@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <map>
 #include <span>
 #include <vector>
 
@@ -27,9 +28,10 @@ class TileAttention {
   static std::size_t state_bytes(const Shape& shape, const Tiles& tiles, int rows);
   /// Continues after the first `rows` rows.
   void take_state(int rows, std::span<const std::byte> state);
-  /// Writes the state after the first `rows` rows: the queries while they pass, the sums at write_sums().
+  /// Writes the state after the first `rows` rows: the queries while they pass, the sums at write_sums(). Several
+  /// states can be kept.
   void keep_state(int rows, std::span<std::byte> state);
-  /// Writes the sums of the state that is kept, if one is. REQUIRES: all rows have been added.
+  /// Writes the sums of the states that are kept. REQUIRES: all rows have been added.
   void write_sums() const;
 
   /// Adds rows [first, first + rows) of the scratch, with queries [rows][H_q][d]. Rows arrive in order, from row 0 on
@@ -73,7 +75,7 @@ class TileAttention {
   const float* query(const Chunk& chunk, int head, int token) const;
   /// Keeps the queries of a tile that a later chunk completes.
   void keep_queries(const Chunk& chunk, int head, const Tile& tile);
-  /// Copies queries of the chunk to the state that is kept.
+  /// Copies queries of the chunk to the states that are kept.
   void write_queries(const Chunk& chunk, int head) const;
   /// Index of a tile's query in queries_.
   std::ptrdiff_t place(int head, int in_tile) const {
@@ -86,8 +88,8 @@ class TileAttention {
   int dim_;
   CountedVector<float> queries_;  ///< [rows][H_q][d] of the incomplete tile, or of the state
   int taken_rows_ = 0;            ///< rows of the state with which this began; 0: none
-  int kept_rows_ = 0;
-  std::span<float> kept_;  ///< [H_q][rows] sums, then [rows][H_q][d] queries; empty: no state is kept
+  /// Destinations of states, by rows: sums [H_q][rows], then queries [rows][H_q][d].
+  std::map<int, std::span<float>> kept_;
 };
 
 }  // namespace winnow::attention

@@ -19,6 +19,26 @@ std::size_t bytes_per_token(ElementType type, std::span<const KvHeads> layers) {
   return most;
 }
 
+/// Encoded rows of one head.
+template <class Byte>
+struct EncodedRows {
+  ElementType type;
+  Byte* data;
+};
+
+void copy(int count, int dim, EncodedRows<const std::byte> from, EncodedRows<std::byte> to) {
+  const std::size_t step = row_bytes(from.type, dim);
+  if (from.type == to.type) {
+    std::memcpy(to.data, from.data, as_size(count) * step);
+    return;
+  }
+  std::vector<float> row(as_size(dim));
+  for (int i = 0; i < count; ++i, from.data += step, to.data += row_bytes(to.type, dim)) {
+    decode_row(from.type, from.data, row);
+    encode_row(to.type, row, to.data);
+  }
+}
+
 }  // namespace
 
 std::size_t LayerScratch::bytes(ElementType type, std::span<const KvHeads> layers, int capacity) {
@@ -52,10 +72,9 @@ int LayerScratch::extend(std::span<const std::int32_t> positions) {
 }
 
 void LayerScratch::store(int row, const float* keys, const float* values) {
-  const std::size_t bytes = row_bytes(type_, heads_.dim);
   const auto dim = as_size(heads_.dim);
   for (int head = 0; head < heads_.count; ++head) {
-    const std::size_t at = (as_size(head) * as_size(capacity_) + as_size(row)) * bytes;
+    const std::size_t at = place(head, row);
     const std::size_t from = as_size(head) * dim;
     encode_row(type_, {keys + from, dim}, keys_.data() + at);
     encode_row(type_, {values + from, dim}, values_.data() + at);
@@ -66,19 +85,23 @@ std::size_t LayerScratch::bytes_of_rows(int count) const {
   return 2 * as_size(heads_.count) * as_size(count) * row_bytes(type_, heads_.dim);
 }
 
-void LayerScratch::copy_rows(int first, int count, std::byte* to) const {
-  const std::size_t row = row_bytes(type_, heads_.dim);
+std::size_t LayerScratch::place(int head, int row) const {
+  return (as_size(head) * as_size(capacity_) + as_size(row)) * row_bytes(type_, heads_.dim);
+}
+
+void LayerScratch::copy_rows(int first, int count, ElementType type, std::byte* to) const {
+  const std::size_t size = as_size(count) * row_bytes(type, heads_.dim);
   for (const auto* const from : {&keys_, &values_}) {
-    for (int head = 0; head < heads_.count; ++head, to += as_size(count) * row)
-      std::memcpy(to, from->data() + (as_size(head) * as_size(capacity_) + as_size(first)) * row, as_size(count) * row);
+    for (int head = 0; head < heads_.count; ++head, to += size)
+      copy(count, heads_.dim, {type_, from->data() + place(head, first)}, {type, to});
   }
 }
 
-void LayerScratch::put_rows(int first, int count, const std::byte* from) {
-  const std::size_t row = row_bytes(type_, heads_.dim);
+void LayerScratch::put_rows(int first, int count, ElementType type, const std::byte* from) {
+  const std::size_t size = as_size(count) * row_bytes(type, heads_.dim);
   for (auto* const to : {&keys_, &values_}) {
-    for (int head = 0; head < heads_.count; ++head, from += as_size(count) * row)
-      std::memcpy(to->data() + (as_size(head) * as_size(capacity_) + as_size(first)) * row, from, as_size(count) * row);
+    for (int head = 0; head < heads_.count; ++head, from += size)
+      copy(count, heads_.dim, {type, from}, {type_, to->data() + place(head, first)});
   }
 }
 
@@ -86,8 +109,7 @@ Rows LayerScratch::keys(int head) const { return rows(keys_, head); }
 Rows LayerScratch::values(int head) const { return rows(values_, head); }
 
 Rows LayerScratch::rows(const Buffer& buffer, int head) const {
-  const std::size_t bytes = row_bytes(type_, heads_.dim);
-  return {buffer.data() + as_size(head) * as_size(capacity_) * bytes, bytes, size(), heads_.dim, type_};
+  return {buffer.data() + place(head, 0), row_bytes(type_, heads_.dim), size(), heads_.dim, type_};
 }
 
 }  // namespace winnow::cache

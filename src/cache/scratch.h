@@ -38,9 +38,9 @@ class LayerScratch {
 
   /// Bytes of keys and values of `count` rows in all heads.
   std::size_t bytes_of_rows(int count) const;
-  /// Copies rows [first, first + count) out of the scratch, or back into it.
-  void copy_rows(int first, int count, std::byte* to) const;
-  void put_rows(int first, int count, const std::byte* from);
+  /// Copies rows [first, first + count) out of the scratch, encoded as `type`, or back into it: [2][H_kv][count][d].
+  void copy_rows(int first, int count, ElementType type, std::byte* to) const;
+  void put_rows(int first, int count, ElementType type, const std::byte* from);
 
   Rows keys(int head) const;
   Rows values(int head) const;
@@ -52,6 +52,8 @@ class LayerScratch {
   ElementType type() const { return type_; }
 
  private:
+  /// Offset of a row in keys_ and values_.
+  std::size_t place(int head, int row) const;
   Rows rows(const Buffer& buffer, int head) const;
 
   ElementType type_;

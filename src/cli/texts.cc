@@ -18,6 +18,11 @@ void add_text_options(CLI::App& command, TextArguments& arguments, const std::st
                      fmt::format("store of texts that have been read, besides memory: {}", kStoreForm));
   command.add_option("--texts-size", arguments.place_size,
                      "most bytes of the folder of --texts: 100GiB (default: 20GiB)");
+  command
+      .add_option("--text-type", arguments.type,
+                  "how texts are kept: exact, or q8_0 for about half the bytes, with slightly different answers over "
+                  "kept texts (default: exact)")
+      ->check(CLI::IsMember({"exact", "q8_0"}));
 }
 
 TextOptions TextChoice::with(std::size_t bytes) const {
@@ -32,6 +37,7 @@ TextChoice texts_of(const TextArguments& arguments) {
   TextChoice out;
   if (!arguments.memory.empty()) out.memory = size_of("--prefix-memory", arguments.memory);
   out.options.place = arguments.place;
+  if (arguments.type == "q8_0") out.options.type = TextType::q8_0;
   const bool is_folder = !arguments.place.empty() && store::is_folder({arguments.place, "texts"});
   if (arguments.place_size.empty()) return out;
   if (!is_folder)

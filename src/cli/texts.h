@@ -23,9 +23,10 @@ struct TextArguments {
   std::string memory;
   std::string place;
   std::string place_size;
+  std::string type = "exact";
 };
 
-/// Adds --prefix-memory, described by `memory`, --texts and --texts-size.
+/// Adds --prefix-memory, described by `memory`, --texts, --texts-size and --text-type.
 void add_text_options(CLI::App& command, TextArguments& arguments, const std::string& memory);
 
 /// Those options after all checks that need no machine.

@@ -36,21 +36,34 @@ bool has_experts(const model::Hparams& hparams) {
   return std::ranges::any_of(hparams.kinds, [](const model::LayerSpec& kind) { return kind.n_expert > 0; });
 }
 
-/// Brings stored blocks of a text and states after them into memory.
-void fetch(Session::Impl& session, const StoredPart& part, std::span<const Token> text, const PassLimits& limits) {
+/// Why the session cannot put stored keys and values in place of reading; empty: it can.
+std::string why_texts_are_read(const Session::Impl& session) {
+  if (has_experts(session.hparams)) return "the model has experts";
+  if (session.options.chunk % TextBlock::kTokens == 0) return {};
+  return fmt::format("--chunk {} is no multiple of {}", session.options.chunk, TextBlock::kTokens);
+}
+
+/// Brings stored blocks of a text and states after them into memory. Returns the number of blocks that are stored
+/// anywhere, as far as is known.
+std::size_t fetch(Session::Impl& session, const StoredPart& part, std::span<const Token> text,
+                  const PassLimits& limits) {
   const auto tiers = session.texts->tiers();
-  if (tiers.tier == nullptr) return;
+  if (tiers.tier == nullptr) return 0;
   TextFetch fetch(session, tiers, part, text, limits);
   while (fetch.advance()) {
     session.check_stop();
     tiers.tier->wait(kFetchWait);
   }
+  return fetch.shared();
 }
 
 }  // namespace
 
 KeptTexts::KeptTexts(const Session::Impl& session, const TextOptions& options)
-    : memory_(options.memory), tier_(open_tier(session, options)) {}
+    : memory_(options.memory), tier_(open_tier(session, options)), type_(options.type) {
+  if (const auto why = why_texts_are_read(session); options.memory > 0 && !why.empty())
+    log().info("texts are not kept for later prompts, because {}", why);
+}
 
 void KeptTexts::check_room(int tokens, std::size_t bytes) {
   if (bytes <= memory_.memory() || std::exchange(has_told_, true)) return;
@@ -60,17 +73,16 @@ void KeptTexts::check_room(int tokens, std::size_t bytes) {
       tokens, format_bytes(bytes), format_bytes(memory_.memory()));
 }
 
-bool can_know_texts(const Session::Impl& session) {
-  return session.options.chunk % TextBlock::kTokens == 0 && !has_experts(session.hparams);
-}
+bool can_know_texts(const Session::Impl& session) { return why_texts_are_read(session).empty(); }
 
 /// At least the last token passes, for its logits. Without packed weights, at least a block passes, because ggml's
 /// kernels for few rows give other bits than those for many.
-StoredPart stored_part(const network::Pass& pass, const ReadingPlan& plan, std::string_view salt) {
+StoredPart stored_part(const network::Pass& pass, const ReadingPlan& plan, TextType type, std::string_view salt) {
   const bool is_packed = pass.room() != nullptr && pass.room()->set;
-  const auto type = plan.first().scratch_type();
-  return {fmt::format("{} {} {}", static_cast<int>(type), is_packed, salt),
-          KnownText::most(plan.first().text(), is_packed ? 1 : TextBlock::kTokens), type};
+  const auto computed = plan.first().scratch_type();
+  const auto stored = type == TextType::exact ? computed : ElementType::q8_0;
+  return {fmt::format("{} {} {} {}", static_cast<int>(computed), static_cast<int>(stored), is_packed, salt),
+          KnownText::most(plan.first().text(), is_packed ? 1 : TextBlock::kTokens), stored};
 }
 
 std::vector<Prefilled> read_prompts(Session::Impl& session, const ReadingSizes& sizes, const ReadingInput& input,
@@ -79,12 +91,13 @@ std::vector<Prefilled> read_prompts(Session::Impl& session, const ReadingSizes& 
   if (session.texts == nullptr || !can_know_texts(session) || sizes.text < TextBlock::kTokens)
     return PromptReading(session, std::move(plan), input).run();
   const auto pass = session.begin_pass(as_size(plan.first().prompt_rows()), plan.bytes().all());
-  const auto part = stored_part(pass, plan, "");
+  const auto tiers = session.texts->tiers();
+  const auto part = stored_part(pass, plan, tiers.type, "");
   session.texts->check_room(sizes.text,
                             as_size(sizes.text / TextBlock::kTokens) * TextBlock::bytes(session.hparams, part.type));
   const PassLimits limits{plan.first_seen(session), [&](int rows) { return plan.states(session, rows); }};
-  fetch(session, part, input.text, limits);
-  KnownText known(session, session.texts->tiers(), part, input.text, limits);
+  const std::size_t shared = fetch(session, part, input.text, limits);
+  KnownText known(session, tiers, part, input.text, shared, limits);
   ReadingSizes rest = sizes;
   rest.known = known.tokens();
   ReadingInput with = input;

@@ -29,13 +29,14 @@ class KeptTexts {
   const TextStore& memory() const { return memory_; }
   /// Null if texts are only in memory.
   TextTier* tier() const { return tier_.get(); }
-  TextTiers tiers() { return {memory_, tier_.get()}; }
+  TextTiers tiers() { return {memory_, tier_.get(), type_}; }
   /// Tells the user, once, if texts of so many bytes are not stored whole.
   void check_room(int tokens, std::size_t bytes);
 
  private:
   TextStore memory_;
   std::unique_ptr<TextTier> tier_;
+  TextType type_;
   bool has_told_ = false;
 };
 
@@ -59,7 +60,7 @@ bool can_know_texts(const Session::Impl& session);
 
 /// The part of a plan's common text that a pass may take from stores, without what must pass. `salt` separates texts
 /// that must not be shared.
-StoredPart stored_part(const network::Pass& pass, const ReadingPlan& plan, std::string_view salt);
+StoredPart stored_part(const network::Pass& pass, const ReadingPlan& plan, TextType type, std::string_view salt);
 
 /// Reads prompts to the end. Takes the beginning of their common text from the session's texts, and stores the rest
 /// there.

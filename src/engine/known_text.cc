@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <ranges>
 #include <utility>
 
 #include "base/as_size.h"
@@ -10,7 +11,7 @@
 namespace winnow::engine {
 
 KnownText::KnownText(Session::Impl& session, TextTiers stores, StoredPart part, std::span<const Token> text,
-                     const PassLimits& limits)
+                     std::size_t shared, const PassLimits& limits)
     : account_(session.account),
       store_(stores.memory),
       tier_(stores.tier),
@@ -19,7 +20,7 @@ KnownText::KnownText(Session::Impl& session, TextTiers stores, StoredPart part, 
       chain_(store_.find(part_.owner, text)),
       room_(store_) {
   find(limits);
-  if (part_.most > tokens()) reserve_states(limits);
+  reserve_states(limits, std::max(shared, chain_.size()));
   reserve_blocks(session.hparams);
 }
 
@@ -36,11 +37,23 @@ void KnownText::find(const PassLimits& limits) {
 void KnownText::begin_later_pass(const PassLimits& limits) { find(limits); }
 
 /// Before blocks: blocks without states would not help a method that needs them.
-void KnownText::reserve_states(const PassLimits& limits) {
-  for (const auto& [name, sizes] : limits.states(part_.most))
-    room_.reserve(LayerBytes::bytes(sizes), [&, &name = name, &sizes = sizes] {
-      kept_.emplace(name, std::make_shared<LayerBytes>(account_, sizes, "states of a text"));
-    });
+void KnownText::reserve_states(const PassLimits& limits, std::size_t shared) {
+  for (const int rows : places_of_states(shared)) {
+    for (const auto& [name, sizes] : limits.states(rows))
+      room_.reserve(LayerBytes::bytes(sizes), [&, &name = name, &sizes = sizes] {
+        kept_[rows].emplace(name, std::make_shared<LayerBytes>(account_, sizes, "states of a text"));
+      });
+  }
+}
+
+std::set<int> KnownText::places_of_states(std::size_t shared) const {
+  const auto whole = static_cast<int>(text_.size() / kBlockTokens) * TextBlock::kTokens;
+  const int branch = static_cast<int>(shared) * TextBlock::kTokens;
+  std::set<int> places;
+  for (const int rows : {part_.most, whole, branch}) {
+    if (rows > tokens()) places.insert(rows);
+  }
+  return places;
 }
 
 void KnownText::reserve_blocks(const model::Hparams& hparams) {
@@ -58,8 +71,11 @@ int KnownText::will_store(int common, std::span<const std::string> states) const
   const auto blocks = static_cast<int>(chain_.size() + read_.size());
   const int stored = std::min(common / TextBlock::kTokens, blocks) * TextBlock::kTokens;
   if (states.empty()) return stored;
-  const bool has_all = std::ranges::all_of(states, [this](const auto& name) { return kept_.contains(name); });
-  return has_all && part_.most <= stored ? part_.most : 0;
+  for (const auto& [rows, kept] : std::views::reverse(kept_)) {
+    if (rows <= stored && std::ranges::all_of(states, [&](const auto& name) { return kept.contains(name); }))
+      return rows;
+  }
+  return 0;
 }
 
 void KnownText::put(int layer, RowRange rows, cache::LayerScratch& to) const {
@@ -84,10 +100,12 @@ void KnownText::begin_observer(int layer, const policy::ObserverRequest& request
   const auto name = request.state_name();
   const auto found = found_.find(name);
   if (found != found_.end()) observer.take_state(tokens(), found->second->layer(layer));
-  const auto kept = kept_.find(name);
-  if (kept == kept_.end() || part_.most <= tokens()) return;
-  observer.keep_state(part_.most, kept->second->layer(layer));
-  observed_.insert(name);
+  for (const auto& [rows, states] : kept_) {
+    const auto kept = states.find(name);
+    if (kept == states.end() || rows <= tokens()) continue;
+    observer.keep_state(rows, kept->second->layer(layer));
+    observed_.emplace(rows, name);
+  }
 }
 
 /// A second pass writes the states that the first one has not observed.
@@ -99,10 +117,10 @@ void KnownText::store() {
   read_.clear();
   store_.put(part_.owner, chain_);
   if (tier_ != nullptr) keep_in_tier();
-  for (const auto& name : observed_) {
-    const auto state = kept_.extract(name);
+  for (const auto& [rows, name] : observed_) {
+    const auto state = kept_.at(rows).extract(name);
     room_.release(state.mapped()->bytes());
-    store_.put_fact(part_.owner, text_.first(as_size(part_.most)), name, state.mapped());
+    store_.put_fact(part_.owner, text_.first(as_size(rows)), name, state.mapped());
   }
   observed_.clear();
 }
@@ -116,7 +134,7 @@ void KnownText::keep_in_tier() const {
     if (blocks <= names.size()) values.push_back({tier_->name_of_state(names[blocks - 1], name), state});
   };
   for (const auto& [name, state] : found_) add(tokens(), name, state);
-  for (const auto& name : observed_) add(part_.most, name, kept_.at(name));
+  for (const auto& [rows, name] : observed_) add(rows, name, kept_.at(rows).at(name));
   tier_->keep(std::move(values));
 }
 

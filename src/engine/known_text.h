@@ -8,6 +8,7 @@
 #include <set>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cache/scratch.h"
@@ -22,9 +23,10 @@ namespace winnow::engine {
 /// The part of a text that a reading takes from memory, and the blocks that it leaves in all tiers.
 class KnownText {
  public:
-  /// Takes blocks of the part. States are kept after it, so that the same text and longer ones can take them. `limits`:
-  /// those of all passes. Session, stores and text outlive it.
-  KnownText(Session::Impl& session, TextTiers stores, StoredPart part, std::span<const Token> text,
+  /// Takes blocks of the part. States are kept near the text's end, for this text and longer ones, and where it
+  /// branches off from a stored one, for others with this beginning. `shared`: number of its blocks that are stored
+  /// anywhere. `limits`: those of all passes. Session, stores and text outlive it.
+  KnownText(Session::Impl& session, TextTiers stores, StoredPart part, std::span<const Token> text, std::size_t shared,
             const PassLimits& limits);
   KnownText(const KnownText&) = delete;
   KnownText& operator=(const KnownText&) = delete;
@@ -54,7 +56,10 @@ class KnownText {
  private:
   /// Takes what the limits allow, unless it is less than now.
   void find(const PassLimits& limits);
-  void reserve_states(const PassLimits& limits);
+  void reserve_states(const PassLimits& limits, std::size_t shared);
+  /// Rows after which states are kept: the part's, for the same text; those of the last whole block, for longer texts;
+  /// and the first ones, in `shared` blocks, that a stored text has, too.
+  std::set<int> places_of_states(std::size_t shared) const;
   void reserve_blocks(const model::Hparams& hparams);
   /// Queues the chain and the states for writing.
   void keep_in_tier() const;
@@ -68,9 +73,9 @@ class KnownText {
   int known_ = 0;                                            ///< number of these blocks that the reading uses
   std::vector<std::shared_ptr<TextBlock>> read_;             ///< new blocks, after the chain
   std::map<std::string, LayerBytesPtr, std::less<>> found_;  ///< states after the known tokens
-  /// States after the part, which are being written or will be.
-  std::map<std::string, std::shared_ptr<LayerBytes>, std::less<>> kept_;
-  std::set<std::string> observed_;  ///< names of those that are being written
+  /// States that are being written or will be, by the rows after which they hold, and by name.
+  std::map<int, std::map<std::string, std::shared_ptr<LayerBytes>, std::less<>>> kept_;
+  std::set<std::pair<int, std::string>> observed_;  ///< those that are being written
   TextRoom room_;
 };
 

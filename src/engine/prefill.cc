@@ -120,7 +120,9 @@ cache::LayerScratch& Prefill::scratch_of(int kv_layer) {
 
 void Prefill::put_rows(const Chunk& chunk, std::size_t number) {
   const auto rows = aside_.find({kv_layer(), number});
-  if (rows != aside_.end()) scratch_of(kv_layer()).put_rows(chunk.position, chunk.rows.count, rows->second.data());
+  if (rows == aside_.end()) return;
+  auto& scratch = scratch_of(kv_layer());
+  scratch.put_rows(chunk.position, chunk.rows.count, scratch.type(), rows->second.data());
 }
 
 void Prefill::copy_rows(const Chunk& chunk, std::size_t number) {
@@ -128,7 +130,7 @@ void Prefill::copy_rows(const Chunk& chunk, std::size_t number) {
   if (!chunk.branch && !plan_.overwrites_text()) return;
   const auto& scratch = scratch_of(layer_);
   Buffer rows(session_.account, scratch.bytes_of_rows(chunk.rows.count), "keys and values of a question");
-  scratch.copy_rows(chunk.position, chunk.rows.count, rows.data());
+  scratch.copy_rows(chunk.position, chunk.rows.count, scratch.type(), rows.data());
   aside_.insert_or_assign({layer_, number}, std::move(rows));
 }
 

@@ -47,7 +47,7 @@ struct Scheduler::Impl {
         options(o),
         room{.session = session,
              .candidates = {},
-             .texts = engine::KeptTexts(session, {o.prefix_memory, o.texts, o.texts_size}),
+             .texts = engine::KeptTexts(session, o.texts),
              .prefixes = engine::Prefixes(room.texts.memory())} {
     options.check();
   }

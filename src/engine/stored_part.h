@@ -19,13 +19,14 @@ inline constexpr auto kBlockTokens = static_cast<std::size_t>(TextBlock::kTokens
 struct TextTiers {
   TextStore& memory;
   TextTier* tier = nullptr;  ///< null: only memory
+  TextType type = TextType::exact;
 };
 
 /// A beginning of a text that may be taken from stores.
 struct StoredPart {
   std::string owner;
-  int most = 0;  ///< tokens; whole blocks
-  ElementType type = ElementType::f16;
+  int most = 0;                         ///< tokens; whole blocks
+  ElementType type = ElementType::f16;  ///< of stored keys and values
 };
 
 /// Bytes of observers' states in each layer, by name.

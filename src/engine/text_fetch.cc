@@ -25,6 +25,8 @@ TextFetch::TextFetch(Session::Impl& session, TextTiers stores, StoredPart part, 
       states_(engine::names_of(limits.states(part_.most))),
       chain_(stores.memory.find(part_.owner, text_)),
       known_(stores.memory.blocks_with_facts(part_.owner, text_, chain_.size(), states_)),
+      first_(chain_.size()),
+      shared_(chain_.size()),
       room_(stores.memory),
       moved_(Clock::now()) {
   if (text_.size() < (known_ + 1) * kBlockTokens || !stores_.tier->may_read()) return;
@@ -47,6 +49,8 @@ bool TextFetch::advance() {
     return false;
   }
   if (phase_ == Phase::looking) {
+    exist_ = std::move(asked_->exist);
+    shared_ = found_blocks();
     begin_reading();
   } else {
     store();
@@ -61,15 +65,17 @@ bool TextFetch::is_stuck() {
 }
 
 std::size_t TextFetch::found_blocks() const {
-  const auto& exist = asked_->exist;
-  const auto end = exist.begin() + static_cast<std::ptrdiff_t>(names_.size() - chain_.size());
-  return chain_.size() + as_size(std::find(exist.begin(), end, false) - exist.begin());
+  const auto end = exist_.begin() + static_cast<std::ptrdiff_t>(names_.size() - first_);
+  return first_ + as_size(std::find(exist_.begin(), end, false) - exist_.begin());
 }
 
-/// True if the tier has all states after the first blocks. REQUIRES: more than the known ones.
+/// Place in exist_ of the first state after some blocks. REQUIRES: more than the known ones.
+std::size_t TextFetch::states_after(std::size_t blocks) const {
+  return names_.size() - first_ + (blocks - 1 - known_) * states_.size();
+}
+
 bool TextFetch::has_states(std::size_t blocks) const {
-  const std::size_t first = names_.size() - chain_.size() + (blocks - 1 - known_) * states_.size();
-  const auto begin = asked_->exist.begin() + static_cast<std::ptrdiff_t>(first);
+  const auto begin = exist_.begin() + static_cast<std::ptrdiff_t>(states_after(blocks));
   return std::all_of(begin, begin + static_cast<std::ptrdiff_t>(states_.size()), [](bool exists) { return exists; });
 }
 
@@ -120,11 +126,21 @@ void TextFetch::store() {
   chain_.insert(chain_.end(), new_.begin(), new_.begin() + static_cast<std::ptrdiff_t>(blocks));
   room_.release();
   stores_.memory.put(part_.owner, chain_);
-  for (std::size_t i = new_.size(); asked.good == asked.names.size() && i < asked.names.size(); ++i) {
+  if (asked.good < asked.names.size()) return read_less(asked.good);
+  for (std::size_t i = new_.size(); i < asked.names.size(); ++i) {
     facts_.push_back(asked.layers[i]);
     stores_.memory.put_fact(part_.owner, text_.first(reached_ * kBlockTokens), asked.names[i].state, facts_.back());
   }
   end();
+}
+
+/// A value that could not be read counts as one that does not exist: there may be states after fewer blocks.
+void TextFetch::read_less(std::size_t bad) {
+  if (!stores_.tier->may_read()) return end();
+  const std::size_t blocks = new_.size();
+  exist_[bad < blocks ? chain_.size() - first_ : states_after(reached_) + bad - blocks] = false;
+  new_.clear();
+  begin_reading();
 }
 
 void TextFetch::end() {

@@ -29,6 +29,8 @@ class TextFetch {
 
   /// Continues if the tier's threads are ready. Returns false when there is nothing to wait for.
   bool advance();
+  /// Number of the part's blocks that are stored anywhere, as far as is known.
+  std::size_t shared() const { return shared_; }
 
  private:
   enum class Phase : std::uint8_t { looking, reading, ended };
@@ -36,10 +38,13 @@ class TextFetch {
   void begin_reading();
   /// Number of blocks in memory or in the tier.
   std::size_t found_blocks() const;
+  std::size_t states_after(std::size_t blocks) const;
+  /// True if the tier has all states after the first blocks. REQUIRES: more than the known ones.
   bool has_states(std::size_t blocks) const;
   bool add_blocks(TierRequest& wanted);
   bool add_states(TierRequest& wanted);
   void store();
+  void read_less(std::size_t bad);
   void end();
 
   Session::Impl& session_;
@@ -47,10 +52,15 @@ class TextFetch {
   StoredPart part_;
   std::span<const Token> text_;
   PassLimits limits_;
-  std::vector<std::string> states_;              ///< names of the states that the reading needs
-  std::vector<TextBlockPtr> chain_;              ///< blocks in memory
-  std::size_t known_;                            ///< number of them after which all these states are in memory, too
-  std::vector<TextName> names_;                  ///< of the part's blocks
+  std::vector<std::string> states_;  ///< names of the states that the reading needs
+  std::vector<TextBlockPtr> chain_;  ///< blocks in memory
+  std::size_t known_;                ///< number of them after which all these states are in memory, too
+  std::size_t first_;                ///< number of blocks that were in memory at first
+  std::size_t shared_;               ///< number of blocks in memory or in the tier
+  std::vector<TextName> names_;      ///< of the part's blocks
+  /// Whether the tier has each of the blocks after the first ones, and then the states after each block that is not
+  /// known.
+  std::vector<bool> exist_;
   std::size_t reached_ = 0;                      ///< number of blocks after which the reading is to begin
   std::vector<std::shared_ptr<TextBlock>> new_;  ///< blocks that are read
   std::vector<LayerBytesPtr> facts_;             ///< states that were read

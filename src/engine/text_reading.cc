@@ -106,7 +106,7 @@ bool TextReading::is_known_text() const {
 StoredPart TextReading::known_part() const {
   const auto& part = plan_.parts().front();
   const auto pass = session_.begin_pass(as_size(part.stage.tokens()), part.reading->bytes().all());
-  return stored_part(pass, *part.reading, *text_.cache_salt);
+  return stored_part(pass, *part.reading, texts_.type, *text_.cache_salt);
 }
 
 PassLimits TextReading::limits() const {
@@ -136,7 +136,7 @@ void TextReading::fetch() {
 void TextReading::begin_text() {
   const auto& stage = part().stage;
   const auto& plan = *part().reading;
-  known_.emplace(session_, texts_, known_part(), stage_tokens(), limits());
+  known_.emplace(session_, texts_, known_part(), stage_tokens(), fetch_ ? fetch_->shared() : 0, limits());
   fetch_.reset();
   found_ = as_size(known_->tokens());
   const ReadingInput input{.text = stage_tokens(), .known = &*known_};

@@ -26,18 +26,20 @@ std::vector<std::size_t> rows_sizes(const model::Hparams& hparams, ElementType t
 
 TextBlock::TextBlock(MemoryAccount& account, const model::Hparams& hparams, ElementType type,
                      std::span<const Token> tokens)
-    : tokens_(tokens.begin(), tokens.end()), rows_(account, rows_sizes(hparams, type), "keys and values of a text") {}
+    : type_(type),
+      tokens_(tokens.begin(), tokens.end()),
+      rows_(account, rows_sizes(hparams, type), "keys and values of a text") {}
 
 std::size_t TextBlock::bytes(const model::Hparams& hparams, ElementType type) {
   return LayerBytes::bytes(rows_sizes(hparams, type)) + as_size(kTokens) * sizeof(Token);
 }
 
 void TextBlock::copy(int layer, int first, const cache::LayerScratch& from) {
-  from.copy_rows(first, kTokens, rows_.layer(layer).data());
+  from.copy_rows(first, kTokens, type_, rows_.layer(layer).data());
 }
 
 void TextBlock::put(int layer, int first, cache::LayerScratch& to) const {
-  to.put_rows(first, kTokens, rows_.layer(layer).data());
+  to.put_rows(first, kTokens, type_, rows_.layer(layer).data());
 }
 
 std::vector<TextStore::Node*> TextStore::chain(std::string_view owner, std::span<const Token> text) const {
@@ -176,7 +178,7 @@ void TextStore::put_fact(std::string_view owner, std::span<const Token> text, co
   use_fact(*nodes.back(), name, ++uses_);
   nodes.pop_back();
   for (Node* const earlier : nodes) {
-    if (earlier->facts.contains(name)) use_fact(*earlier, name, 0);
+    if (earlier->facts.contains(name) && earlier->next.size() < 2) use_fact(*earlier, name, 0);
   }
 }
 

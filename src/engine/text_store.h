@@ -23,8 +23,7 @@
 /// read, and its method sees the same as if all of them were.
 namespace winnow::engine {
 
-/// Keys and values of kTokens consecutive tokens in all layers that store them, in the type of a scratch. They depend
-/// on all tokens before.
+/// Keys and values of kTokens consecutive tokens in all layers that store them. They depend on all tokens before.
 class TextBlock {
  public:
   /// Number of rows that matrix products compute together (network::Linear), so a block has the same bits in every
@@ -38,14 +37,16 @@ class TextBlock {
 
   std::span<const Token> tokens() const { return tokens_; }
   std::size_t bytes() const { return rows_.bytes() + tokens_.size() * sizeof(Token); }
-  /// Keys and values, as cache::LayerScratch::copy_rows() writes them.
+  /// Encoded keys and values, as cache::LayerScratch::copy_rows() writes them.
   LayerBytes& rows() { return rows_; }
   const LayerBytes& rows() const { return rows_; }
-  /// Copies a layer's rows from `first` on, out of a scratch or back into it.
+  /// Copies a layer's rows from `first` on, out of a scratch or back into it. Encodes or decodes them if the scratch
+  /// has another type.
   void copy(int layer, int first, const cache::LayerScratch& from);
   void put(int layer, int first, cache::LayerScratch& to) const;
 
  private:
+  ElementType type_;
   std::vector<Token> tokens_;
   LayerBytes rows_;
 };
@@ -80,8 +81,9 @@ class TextStore {
   void release(std::size_t bytes) { reserved_ -= bytes; }
   /// Stores the blocks of a text from its beginning. Blocks that are there already stay.
   void put(std::string_view owner, std::span<const TextBlockPtr> chain);
-  /// Stores a fact about the text of a stored chain, unless it is there already. The fact of the same name about an
-  /// earlier beginning of the text is among the first to be dropped. REQUIRES: a chain of blocks in use.
+  /// Stores a fact about the text of a stored chain, unless it is there already. Facts of the same name about earlier
+  /// beginnings of the text are among the first to be dropped, except where texts branch off. REQUIRES: a chain of
+  /// blocks in use.
   void put_fact(std::string_view owner, std::span<const Token> text, const std::string& name, LayerBytesPtr fact);
 
   /// Changes whenever the set of stored blocks and facts changes.

@@ -12,6 +12,7 @@
 #include "base/hash.h"
 #include "engine/model_identity.h"
 #include "engine/text_store.h"
+#include "network/bf16_kernel.h"
 #include "winnow/version.h"
 
 namespace winnow::engine {
@@ -60,8 +61,8 @@ std::string TextKey::print() const { return fmt::format("{:016x}{:016x}", first,
 SessionKey key_of(const Session::Impl& session) {
   MemorySink to;
   winnow::put(to, kTextVersion);
-  for (const char* const version : {kVersion, ggml_version(), ggml_commit()})
-    winnow::put(to, std::string_view(version));
+  for (const std::string_view version : {kVersion, ggml_version(), ggml_commit(), network::Bf16Kernel::library()})
+    winnow::put(to, version);
   winnow::put(to, processor_kind());
   winnow::put(to, static_cast<std::uint32_t>(session.options.precision));
   winnow::put(to, static_cast<std::int32_t>(session.options.chunk));

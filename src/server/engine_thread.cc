@@ -42,11 +42,10 @@ void check_memory(const Scheduler& scheduler, const SchedulerOptions& options) {
   smallest.generate.max_tokens = 1;
   const auto least = scheduler.bytes_of(smallest);
   if (least <= options.memory) return;
-  throw UsageError(
-      fmt::format("--memory {} is too small: a prompt and an answer of one token each need {}, and {} are reserved for "
-                  "stored texts (--prefix-memory)",
-                  format_bytes(options.memory + options.prefix_memory), format_at_least(least),
-                  format_bytes(options.prefix_memory)));
+  throw UsageError(fmt::format(
+      "--memory {} is too small: a prompt and an answer of one token each need {}, and {} are reserved for "
+      "stored texts (--prefix-memory)",
+      format_bytes(options.memory + options.texts.memory), format_at_least(least), format_bytes(options.texts.memory)));
 }
 
 /// Average time of a request, from which Retry-After of refusals is estimated.

@@ -86,7 +86,9 @@ class FolderChange : public ChangedRecords {
   }
   void erase_value(const std::string& key) override { step_.erased.push_back(key); }
 
+  /// Does nothing if nothing changes.
   void commit() {
+    if (changed().empty() && step_.added.empty() && step_.erased.empty()) return;
     auto records = records_after();
     std::erase_if(step_.erased, [this](const auto& key) {
       return std::find(step_.added.begin(), step_.added.end(), key) != step_.added.end();

@@ -230,8 +230,8 @@ struct Later {
     }
     scratch.extend(std::vector<std::int32_t>(z(n())));
     std::vector<std::byte> rows(all.scratch.bytes_of_rows(n()));
-    all.scratch.copy_rows(first, n(), rows.data());
-    scratch.put_rows(0, n(), rows.data());
+    all.scratch.copy_rows(first, n(), all.scratch.type(), rows.data());
+    scratch.put_rows(0, n(), scratch.type(), rows.data());
   }
 
   int n() const { return prompt.n - first; }

@@ -204,7 +204,7 @@ TEST_F(KnownTest, a_window_of_the_question_is_a_window_of_its_length) {
 /// A stored text is not used for a question of another length.
 TEST_F(KnownTest, what_is_stored_goes_by_the_question_too) {
   const auto all = tokens(100);
-  Scheduler scheduler(*session_, {.prefix_memory = std::size_t{1} << 30U});
+  Scheduler scheduler(*session_, {.texts = {.memory = std::size_t{1} << 30U}});
   std::vector<std::vector<std::vector<std::vector<std::int32_t>>>> kept;
   std::vector<int> cached;
   for (const std::size_t asked : {5U, 20U, 5U}) {

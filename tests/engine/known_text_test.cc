@@ -107,7 +107,7 @@ TEST_F(KnownTexts, have_the_answers_of_reading_everything_with_every_method) {
       Session session(model_, with);
       for (const auto& spec : every_spec()) {
         const auto keep = options_of(spec, "64");
-        Scheduler scheduler(session, {.prefix_memory = kMemory});
+        Scheduler scheduler(session, {.texts = {.memory = kMemory}});
         int known = 0;
         for (const auto& text : turns()) {
           const auto wanted = anew(session, keep, text);
@@ -127,10 +127,10 @@ TEST_F(KnownTexts, are_known_from_a_folder_as_from_memory_with_every_method) {
   for (const auto& spec : every_spec()) {
     const auto keep = options_of(spec, "64");
     const TempFolder texts;
-    Scheduler remembers(session, {.prefix_memory = kMemory});
+    Scheduler remembers(session, {.texts = {.memory = kMemory}});
     for (const auto& text : turns()) {
       const auto wanted = run(remembers, request(keep, text));
-      Scheduler forgets(session, {.prefix_memory = kMemory, .texts = texts / "texts"});
+      Scheduler forgets(session, {.texts = {.memory = kMemory, .place = texts / "texts"}});
       const auto end = run(forgets, request(keep, text));
       EXPECT_EQ(answer_of(end), answer_of(wanted)) << spec << ", " << text.size() << " tokens";
       EXPECT_EQ(end.cached_tokens, wanted.cached_tokens) << spec << ", " << text.size() << " tokens";
@@ -157,7 +157,7 @@ TEST_F(KnownTexts, pass_only_new_rows_where_methods_look_at_all_queries) {
   const auto texts = turns();
   const std::vector<int> same = {0, 230, 391, 500, 200};  // tokens at the beginning that an earlier text has, too
   for (const auto& spec : kWithStates) {
-    Scheduler scheduler(session, {.prefix_memory = kMemory});
+    Scheduler scheduler(session, {.texts = {.memory = kMemory}});
     for (std::size_t i = 0; i < texts.size(); ++i) {
       // At least a block passes. An earlier text has left its state a block before its last one, at worst.
       const int known = run(scheduler, request(options_of(spec, "64"), texts[i])).cached_tokens;
@@ -188,7 +188,7 @@ TEST_F(KnownTexts, are_taken_by_a_second_pass_as_soon_as_the_first_has_read_them
     const int anew = quanta({impl, plan, {.text = text}});
     engine::TextStore store(kMemory);
     constexpr int kMost = 384;
-    engine::KnownText known(impl, {store}, {"", kMost, plan.first().scratch_type()}, text, limits_of(plan, impl));
+    engine::KnownText known(impl, {store}, {"", kMost, plan.first().scratch_type()}, text, 0, limits_of(plan, impl));
     const int once = quanta({impl, plan, {.text = text, .known = &known}});
     EXPECT_EQ(once, anew - kMost / impl.options.chunk * impl.hparams.n_layer) << spec;
   }
@@ -204,7 +204,7 @@ TEST_F(KnownTexts, repeat_only_chunks_that_no_state_has) {
     constexpr int kMost = 384;
     const engine::StoredPart part{"", kMost, plan.first().scratch_type()};
     const auto take = [&] {
-      return std::make_unique<engine::KnownText>(impl, engine::TextTiers{store}, part, text, limits_of(plan, impl));
+      return std::make_unique<engine::KnownText>(impl, engine::TextTiers{store}, part, text, 0, limits_of(plan, impl));
     };
     const int anew = quanta({impl, plan, {.text = text, .known = take().get()}});
     const auto known = take();
@@ -219,9 +219,53 @@ TEST_F(KnownTexts, repeat_only_chunks_that_no_state_has) {
   EXPECT_GE(known_by("kvzip:after=chunk,chunk=128"), text_alone + 3);
 }
 
+/// The second text is read anew, as no state is stored where it branches off. Others find the one that it leaves.
+TEST_F(KnownTexts, leave_states_where_they_branch_off) {
+  Session session(model_, options());
+  const auto common = tokens(320, 3);
+  for (const auto& spec : kWithStates) {
+    const auto keep = options_of(spec, "64");
+    for (const auto& texts : {std::string(), folder_ / "branches"}) {
+      std::unique_ptr<Scheduler> scheduler;
+      for (unsigned i = 0; i < 4; ++i) {
+        // With a folder, each text has an empty memory.
+        if (i == 0 || !texts.empty())
+          scheduler =
+              std::make_unique<Scheduler>(session, SchedulerOptions{.texts = {.memory = kMemory, .place = texts}});
+        auto text = common;
+        const auto own = tokens(200 + static_cast<int>(i) * 30, 10 + i);
+        text.insert(text.end(), own.begin(), own.end());
+        const auto end = run(*scheduler, request(keep, text, spec));
+        EXPECT_EQ(answer_of(end), anew(session, keep, text)) << spec << ", text " << i;
+        EXPECT_EQ(end.cached_tokens, i < 2 ? 0 : 320) << spec << ", text " << i;
+      }
+    }
+  }
+}
+
+/// A block of 32 numbers has 34 bytes as q8_0, and 64 as f16 or bf16.
+TEST_F(KnownTexts, have_about_half_of_the_bytes_as_q8_0) {
+  Session session(model_, options());
+  const auto keep = options_of("snapkv", "64");
+  const auto text = tokens(420, 3);
+  const auto texts = folder_ / "types";
+  const auto bytes_of = [&](TextType type) {
+    Scheduler scheduler(session, {.texts = {.memory = kMemory, .place = texts, .type = type}});
+    const auto first = run(scheduler, request(keep, text));
+    EXPECT_EQ(first.cached_tokens, 0) << "each type has its own values in the folder";
+    EXPECT_EQ(answer_of(first), anew(session, keep, text));
+    const auto second = run(scheduler, request(keep, text));
+    EXPECT_GT(second.cached_tokens, 250);
+    EXPECT_EQ(answer_of(run(scheduler, request(keep, text))), answer_of(second));
+    return static_cast<double>(scheduler.text_use().memory_bytes);
+  };
+  const double exact = bytes_of(TextType::exact);
+  EXPECT_NEAR(bytes_of(TextType::q8_0) / exact, 34.0 / 64, 0.03);
+}
+
 TEST_F(KnownTexts, are_read_from_the_last_state_that_all_observers_have) {
   Session session(model_, options());
-  Scheduler scheduler(session, {.prefix_memory = kMemory});
+  Scheduler scheduler(session, {.texts = {.memory = kMemory}});
   const auto texts = turns();
   const auto h2o = options_of("h2o", "64");
   const auto expected = options_of("expected-attention", "64");
@@ -237,7 +281,7 @@ TEST_F(KnownTexts, with_states_take_no_more_than_their_memory) {
   for (const auto& spec : kWithStates) {
     const auto keep = options_of(spec, "64");
     for (const std::size_t memory : {std::size_t{200} << 10, std::size_t{500} << 10}) {
-      Scheduler scheduler(session, {.prefix_memory = memory});
+      Scheduler scheduler(session, {.texts = {.memory = memory}});
       for (unsigned i = 0; i < 8; ++i) {
         auto text = tokens(500, i % 3);
         text.resize(300 + i % 4 * 60);
@@ -286,7 +330,7 @@ TEST_F(KnownTexts, give_the_memory_of_states_back) {
   run(*std::make_unique<Scheduler>(session, SchedulerOptions{}), request(keep, tokens(300, 1)));
   const auto before = session.memory().held;
   {
-    Scheduler scheduler(session, {.prefix_memory = kMemory});
+    Scheduler scheduler(session, {.texts = {.memory = kMemory}});
     for (unsigned i = 0; i < 5; ++i) run(scheduler, request(keep, tokens(300, i)));
     EXPECT_GE(session.memory().held, before + scheduler.prefix_use().bytes / 2);
   }
@@ -295,7 +339,7 @@ TEST_F(KnownTexts, give_the_memory_of_states_back) {
 
 TEST_F(KnownTexts, are_the_same_for_all_methods) {
   Session session(model_, options());
-  Scheduler scheduler(session, {.prefix_memory = kMemory});
+  Scheduler scheduler(session, {.texts = {.memory = kMemory}});
   const auto text = tokens(400, 5);
   for (const char* spec : {"h2o", "snapkv", "kvzip", "full"}) {
     const auto keep = options_of(spec, "64");
@@ -308,7 +352,7 @@ TEST_F(KnownTexts, are_the_same_for_all_methods) {
 
 TEST_F(KnownTexts, of_another_salt_are_read_anew) {
   Session session(model_, options());
-  Scheduler scheduler(session, {.prefix_memory = kMemory});
+  Scheduler scheduler(session, {.texts = {.memory = kMemory}});
   const auto keep = options_of("snapkv", "64");
   const auto text = tokens(400, 5);
   run(scheduler, request(keep, text, "one"));
@@ -323,7 +367,7 @@ TEST_F(KnownTexts, take_no_more_than_their_memory) {
   Session session(model_, options());
   const auto keep = options_of("snapkv", "64");
   for (const std::size_t memory : {std::size_t{0}, std::size_t{100} << 10, std::size_t{400} << 10}) {
-    Scheduler scheduler(session, {.prefix_memory = memory});
+    Scheduler scheduler(session, {.texts = {.memory = memory}});
     for (unsigned i = 0; i < 12; ++i) {
       const auto text = tokens(300 + static_cast<int>(i % 3) * 100, i % 5);
       EXPECT_EQ(answer_of(run(scheduler, request(keep, text))), anew(session, keep, text)) << memory << " " << i;
@@ -336,7 +380,7 @@ TEST_F(KnownTexts, share_their_memory_with_compressed_texts) {
   Session session(model_, options());
   const auto keep = options_of("snapkv", "64");
   constexpr std::size_t kLittle = std::size_t{400} << 10;
-  Scheduler scheduler(session, {.prefix_memory = kLittle});
+  Scheduler scheduler(session, {.texts = {.memory = kLittle}});
   for (unsigned i = 0; i < 12; ++i) {
     auto asked = request(keep, tokens(300, i % 6));
     asked.question = tokens(5, 9);
@@ -351,7 +395,7 @@ TEST_F(KnownTexts, share_their_memory_with_compressed_texts) {
 TEST_F(KnownTexts, are_read_once_for_requests_that_come_at_once) {
   Session session(model_, options());
   const auto keep = options_of("snapkv:window=16", "64");
-  Scheduler scheduler(session, {.prefix_memory = kMemory});
+  Scheduler scheduler(session, {.texts = {.memory = kMemory}});
   std::vector<std::vector<Token>> texts;
   std::vector<RequestEnd> ends(16);
   for (unsigned i = 0; i < ends.size(); ++i) {
@@ -375,7 +419,7 @@ TEST_F(KnownTexts, are_read_once_for_requests_that_come_at_once) {
 TEST_F(KnownTexts, are_not_waited_for_if_that_takes_longer) {
   Session session(model_, options());
   const auto keep = options_of("snapkv:window=16", "64");
-  Scheduler scheduler(session, {.prefix_memory = kMemory});
+  Scheduler scheduler(session, {.texts = {.memory = kMemory}});
   const auto text = tokens(3000, 5);
   std::string order;
   for (const auto& [tokens, name] : {std::pair(3000, 'l'), std::pair(300, 's')}) {
@@ -396,7 +440,7 @@ class KnownTextsWithWindows : public KnownTexts {
 TEST_F(KnownTextsWithWindows, have_the_answers_of_reading_everything) {
   Session session(model_, options());
   const auto keep = options_of("snapkv", "64");
-  Scheduler scheduler(session, {.prefix_memory = kMemory});
+  Scheduler scheduler(session, {.texts = {.memory = kMemory}});
   int known = 0;
   for (const auto& text : turns()) {
     const auto end = run(scheduler, request(keep, text));
@@ -421,7 +465,7 @@ TEST_P(KnownTextsOf, have_the_answers_of_reading_everything) {
   };
   const Fixture fixture(tiny_of(GetParam()));
   Session session(fixture.model_, {.threads = 2, .chunk = 64});
-  Scheduler scheduler(session, {.prefix_memory = kMemory});
+  Scheduler scheduler(session, {.texts = {.memory = kMemory}});
   for (const char* spec : {"streaming-llm", "kvzip:after=chunk,chunk=128"}) {
     const auto keep = options_of(spec, "64");
     for (const auto& text : fixture.turns()) {

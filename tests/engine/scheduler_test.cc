@@ -427,7 +427,7 @@ TEST_F(SchedulerTest, a_stored_text_gives_the_answers_of_one_that_is_read) {
   for (const auto& method : list_methods()) {
     Asked asked{options_of(method.name, "64"), tokens(150, 4), tokens(5, 5), 8};
     const auto expected = alone(session, asked);
-    Scheduler scheduler(session, {.prefix_memory = 100 << 20});
+    Scheduler scheduler(session, {.texts = {.memory = 100 << 20}});
     std::vector<int> cached;
     const auto add = [&](const Asked& one, const char* salt, const Answer& right) {
       auto request = request_of(one, [&, right](const RequestEnd& end) {
@@ -486,7 +486,7 @@ TEST_F(SchedulerTest, texts_that_were_used_long_ago_make_room) {
   Session session(model_, {.chunk = 32});
   const auto question = tokens(3, 4);
   const auto bytes_of_one = [&] {
-    Scheduler scheduler(session, {.prefix_memory = 100 << 20});
+    Scheduler scheduler(session, {.texts = {.memory = 100 << 20}});
     auto request = request_of({options_of("full"), tokens(100, 1), question, 1}, {});
     request.text().cache_salt = "";
     scheduler.add(std::move(request));
@@ -494,7 +494,7 @@ TEST_F(SchedulerTest, texts_that_were_used_long_ago_make_room) {
     return scheduler.prefix_use().bytes;
   }();
   const auto before = session.memory().held;
-  Scheduler scheduler(session, {.prefix_memory = 2 * (2 * bytes_of_one + bytes_of_one / 2)});
+  Scheduler scheduler(session, {.texts = {.memory = 2 * (2 * bytes_of_one + bytes_of_one / 2)}});
   std::vector<int> cached;
   for (const unsigned text : {1U, 2U, 1U, 3U, 1U, 2U}) {
     auto request = request_of({options_of("full"), tokens(100, text), question, 1},
@@ -527,7 +527,7 @@ TEST_F(SchedulerTest, a_key_that_asks_again_and_again_owes_what_it_has_used) {
 
 TEST_F(SchedulerTest, a_stored_text_does_not_wait_for_those_that_are_read) {
   Session session(model_, {1, Precision::f32, 16});
-  Scheduler scheduler(session, {.prefix_memory = 100 << 20});
+  Scheduler scheduler(session, {.texts = {.memory = 100 << 20}});
   std::string order;
   const auto add = [&](int length, const char* salt, char name) {
     auto request = request_of({options_of("full"), tokens(length, 2), tokens(3, 3), 1},

@@ -172,7 +172,7 @@ TEST_F(StagesTest, many_short_turns_are_read_as_one_after_another) {
     const auto conversation = asked(options_of(method.name, "64"), many_turns(40), 6);
     const auto wanted = reference(session, conversation);
     for (const bool is_stored : {false, true}) {
-      Scheduler scheduler(session, {.prefix_memory = std::size_t{64} << 20});
+      Scheduler scheduler(session, {.texts = {.memory = std::size_t{64} << 20}});
       Asked request = conversation;
       request.is_stored = is_stored;
       EXPECT_EQ(answer_of(run(scheduler, request)), wanted) << method.name << " " << is_stored;
@@ -184,7 +184,7 @@ TEST_F(StagesTest, a_long_conversation_goes_on_from_its_end_and_branches_off_fro
   Session session(model_, {.threads = 1, .chunk = 64, .calibration = calibration_});
   auto all = asked(options_of("snapkv", "64"), many_turns(41), 6);
   all.is_stored = true;
-  Scheduler scheduler(session, {.prefix_memory = std::size_t{64} << 20});
+  Scheduler scheduler(session, {.texts = {.memory = std::size_t{64} << 20}});
   run(scheduler, first_stages(all, 40));
   EXPECT_EQ(scheduler.prefix_use().entries, 7);  // after 1, 2, 4, 8, 16, 32 and 40 stages
 
@@ -205,7 +205,7 @@ TEST_F(StagesTest, what_a_longer_conversation_stores_is_waited_for) {
   auto all = asked(options_of("snapkv", "64"), many_turns(20), 6);
   all.is_stored = true;
   const std::vector<Asked> requests = {all, first_stages(all, 7), first_stages(all, 8), all};
-  Scheduler scheduler(session, {.prefix_memory = std::size_t{64} << 20});
+  Scheduler scheduler(session, {.texts = {.memory = std::size_t{64} << 20}});
   const auto ends = run(scheduler, requests);
   for (std::size_t i = 0; i < ends.size(); ++i) EXPECT_EQ(answer_of(ends[i]), reference(session, requests[i])) << i;
   int read = 0;
@@ -217,7 +217,7 @@ TEST_F(StagesTest, what_a_longer_conversation_stores_is_waited_for) {
 TEST_F(StagesTest, what_was_read_of_a_conversation_is_not_read_again) {
   Session session(model_, {.threads = 1, .chunk = 64, .calibration = calibration_});
   for (const auto& method : list_methods()) {
-    Scheduler scheduler(session, {.prefix_memory = std::size_t{64} << 20});
+    Scheduler scheduler(session, {.texts = {.memory = std::size_t{64} << 20}});
     auto whole = asked(options_of(method.name, "64"), kLengths[2], 5);
     whole.is_stored = true;
     for (std::size_t stages = 1; stages <= whole.stages.size(); ++stages) {
@@ -240,7 +240,7 @@ TEST_F(StagesTest, what_was_read_of_a_conversation_is_not_read_again) {
 /// The kept entries depend on the ends of the stages, not only on the tokens.
 TEST_F(StagesTest, equal_texts_with_other_stages_are_read) {
   Session session(model_, {.threads = 1, .chunk = 64, .calibration = calibration_});
-  Scheduler scheduler(session, {.prefix_memory = std::size_t{64} << 20});
+  Scheduler scheduler(session, {.texts = {.memory = std::size_t{64} << 20}});
   Asked first = asked(options_of("snapkv", "64"), {150, 100}, 3);
   first.is_stored = true;
   Asked second = first;
@@ -254,7 +254,7 @@ TEST_F(StagesTest, equal_texts_with_other_stages_are_read) {
 
 TEST_F(StagesTest, requests_that_go_on_from_a_text_that_is_being_read_wait_for_it) {
   Session session(model_, {.threads = 1, .chunk = 64, .calibration = calibration_});
-  Scheduler scheduler(session, {.prefix_memory = std::size_t{64} << 20});
+  Scheduler scheduler(session, {.texts = {.memory = std::size_t{64} << 20}});
   std::vector<Asked> requests;
   for (const std::size_t last : {40U, 70U, 90U}) {
     requests.push_back(asked(options_of("snapkv", "64"), {400, last}, 3));
@@ -285,9 +285,9 @@ TEST_F(StagesTest, a_text_that_is_dropped_while_a_request_for_it_waits_is_read_a
   };
   const Asked first = stored(3);
   const auto wanted = reference(session, first);
-  Scheduler all(session, {.prefix_memory = std::size_t{64} << 20});
+  Scheduler all(session, {.texts = {.memory = std::size_t{64} << 20}});
   run(all, first);
-  Scheduler scheduler(session, {.parallel = 1, .prefix_memory = 2 * all.prefix_use().bytes});
+  Scheduler scheduler(session, {.parallel = 1, .texts = {.memory = 2 * all.prefix_use().bytes}});
   run(scheduler, first);
   RequestEnd end;
   Request waits = first.request();

@@ -30,7 +30,7 @@ class FuzzedServer {
     out.defaults.generate.max_tokens = 2;
     out.engine.scheduler.parallel = 2;
     out.engine.scheduler.memory = std::size_t{64} << 20;
-    out.engine.scheduler.prefix_memory = std::size_t{1} << 20;
+    out.engine.scheduler.texts.memory = std::size_t{1} << 20;
     out.engine.waiting = 2;
     return out;
   }

@@ -172,6 +172,7 @@ def test_other_places_are_refused(model, where):
     assert "--texts-size 1GiB is for a folder of --texts" in refused(model, "--texts-size", "1GiB")
     assert "maxmemory" in refused(model, "--texts", "redis://127.0.0.1:1", "--texts-size", "1GiB")
     assert "if they also have memory" in refused(model, "--texts", str(where), "--prefix-memory", "0")
+    assert "--text-type" in refused(model, "--text-type", "q4_0")
     assert "give a folder or redis" in refused(model, "--texts", "http://127.0.0.1")
     assert [path.name for path in where.iterdir()] == ["thesis.txt"]
 

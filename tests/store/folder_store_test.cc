@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -71,6 +72,18 @@ TEST_F(FolderStoreTest, parts_of_values_are_aligned) {
   const std::vector<ByteRange> ranges{{3, 10}, {11, 400}, {500, 501}, {7, 900}};
   const auto lease = open()->value("0000", ranges);
   for (const auto& part : lease->parts) EXPECT_EQ(reinterpret_cast<std::uintptr_t>(part.data()) % 16, 0U);
+}
+
+TEST_F(FolderStoreTest, a_step_that_changes_nothing_writes_nothing) {
+  const auto store = open();
+  add(*store, "0000", pattern(100, 1));
+  const auto records = path_ + "/records";
+  const auto long_ago = fs::last_write_time(records) - std::chrono::hours(1);
+  fs::last_write_time(records, long_ago);
+  store->change([](Change& change) { EXPECT_FALSE(change.record("absent")); });
+  EXPECT_EQ(fs::last_write_time(records), long_ago);
+  add(*store, "0001", pattern(100, 2));
+  EXPECT_NE(fs::last_write_time(records), long_ago);
 }
 
 TEST_F(FolderStoreTest, says_why_it_cannot_be_one) {

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <optional>
 #include <span>
 #include <vector>
@@ -122,7 +123,7 @@ class WINNOW_EXPORT ColumnStatistics {
   /// Continues after the first `rows` rows, from their statistics for their own keys, [H_q][rows].
   void take_state(int rows, const float* from);
   /// Copies these statistics to `to` [H_q][rows] when the first `rows` rows have passed. REQUIRES: a multiple of 64.
-  void keep_state(int rows, float* to) { kept_rows_ = rows, kept_ = to; }
+  void keep_state(int rows, float* to) { kept_.emplace(rows, to); }
   /// Attention has added the first `rows` rows to a head's statistics, and no others.
   void passed(int h, int rows);
   /// Statistics of one query head, [n].
@@ -136,8 +137,7 @@ class WINNOW_EXPORT ColumnStatistics {
   int query_heads_;
   int n_;
   CountedVector<float> values_;
-  int kept_rows_ = 0;
-  float* kept_ = nullptr;  ///< destination of the state; null: none
+  std::map<int, float*> kept_;  ///< destinations of states, by rows
 };
 
 /// A view of column statistics, in an order of its own.

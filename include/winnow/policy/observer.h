@@ -97,8 +97,8 @@ class WINNOW_EXPORT Observer {
   virtual void see_rows(const LayerRows& rows, Worker worker);
   /// Continues after the first `rows` rows, which do not pass, from the state that an equal observer kept after them.
   virtual void take_state(int rows, std::span<const std::byte> state);
-  /// Writes the state after the first `rows` rows to `state`, when they have passed and before end_layer() returns.
-  /// REQUIRES: a multiple of 64 rows.
+  /// Writes the state after the first `rows` rows to `state`, when they have passed and before end_layer() returns. May
+  /// be called several times in a layer. REQUIRES: a multiple of 64 rows, more than those of a state that was taken.
   virtual void keep_state(int rows, std::span<std::byte> state);
   /// The last layer that reads the same keys has finished. Throws MemoryError and Interrupted.
   virtual void end_layer(const EndedLayer& layer);
@@ -135,7 +135,8 @@ class WINNOW_EXPORT ObserverRequest {
   /// First row of a prompt that the observer must see. Earlier rows may be taken from known keys and values.
   virtual int first_row(const LayerPrompt& /*prompt*/) const { return 0; }
   /// Name of the observer's state after some rows of a prompt. Requests with the same name have the same state, in
-  /// every prompt with these rows. Empty: there is no state, and the observer must see the rows from first_row() on.
+  /// every prompt with these rows and in every process, as states are also stored in files: the name contains the
+  /// options that change the numbers. Empty: there is no state, and the observer must see the rows from first_row() on.
   virtual std::string state_name() const { return {}; }
   /// Bytes of the state after `rows` rows.
   virtual std::size_t state_bytes(const ObservedLayer& /*layer*/, int /*rows*/) const { return 0; }

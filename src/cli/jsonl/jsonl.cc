@@ -113,9 +113,7 @@ SchedulerOptions scheduling(const RunOptions& options) {
   return {.parallel = options.parallel,
           .max_itl = std::chrono::milliseconds::max(),
           .memory = memory - texts.memory,
-          .prefix_memory = texts.memory,
-          .texts = texts.place,
-          .texts_size = texts.place_size};
+          .texts = texts};
 }
 
 class Jsonl {

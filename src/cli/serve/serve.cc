@@ -36,13 +36,11 @@ void choose_memory(ServeOptions& options) {
   auto& scheduler = options.server.engine.scheduler;
   if (scheduler.memory == std::numeric_limits<std::size_t>::max()) scheduler.memory = available_memory() / 5 * 4;
   options.server.engine.request_memory = std::max(scheduler.memory / 10, kLeastForRequests);
-  scheduler.prefix_memory = options.texts.memory.value_or(scheduler.memory / 10);
-  scheduler.texts = options.texts.options.place;
-  scheduler.texts_size = options.texts.options.place_size;
-  if (scheduler.prefix_memory >= scheduler.memory)
+  scheduler.texts = options.texts.with(options.texts.memory.value_or(scheduler.memory / 10));
+  if (scheduler.texts.memory >= scheduler.memory)
     throw UsageError(fmt::format("--prefix-memory {} leaves nothing of --memory {} for requests: give a smaller one",
-                                 format_bytes(scheduler.prefix_memory), format_bytes(scheduler.memory)));
-  scheduler.memory -= scheduler.prefix_memory;
+                                 format_bytes(scheduler.texts.memory), format_bytes(scheduler.memory)));
+  scheduler.memory -= scheduler.texts.memory;
 }
 
 void warn_of_context(const ServeOptions& options, int context) {

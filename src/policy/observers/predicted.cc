@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <map>
 #include <span>
 #include <string>
 
@@ -29,7 +30,7 @@ class Predicted : public ObserverOf<Scores> {
     return {as_size(layer.prompt.kv_heads) * as_size(layer.prompt.tokens) * sizeof(float), 0};
   }
 
-  /// Scores depend on the session's calibration, and so does the state.
+  /// Scores depend on the session's calibration, which is part of what identifies a stored state.
   static std::string state_name(const Wanted& /*wanted*/) { return "predictions"; }
   static std::size_t state_bytes(const Wanted& /*wanted*/, const ObservedLayer& layer, int rows) {
     return as_size(layer.prompt.kv_heads) * as_size(rows) * sizeof(float);
@@ -40,14 +41,13 @@ class Predicted : public ObserverOf<Scores> {
       std::copy_n(from, rows, scores_.head(head).begin());
   }
   void keep_state(int rows, std::span<std::byte> state) override {
-    kept_rows_ = rows;
-    kept_ = state;
+    kept_.emplace(rows, reinterpret_cast<float*>(state.data()));
   }
   /// Later rows do not change the scores of earlier ones.
   void end_layer(const EndedLayer& /*layer*/) override {
-    auto* to = reinterpret_cast<float*>(kept_.data());
-    for (int head = 0; !kept_.empty() && head < scores_.heads(); ++head)
-      to = std::copy_n(scores_.head(head).begin(), kept_rows_, to);
+    for (auto [rows, to] : kept_) {
+      for (int head = 0; head < scores_.heads(); ++head) to = std::copy_n(scores_.head(head).begin(), rows, to);
+    }
   }
 
   ObserverNeeds needs() const override { return {.inputs = true}; }
@@ -66,8 +66,7 @@ class Predicted : public ObserverOf<Scores> {
   ScorePredictor predictor_;
   Scores scores_;
   bool has_keys_ = true;
-  int kept_rows_ = 0;
-  std::span<std::byte> kept_;
+  std::map<int, float*> kept_;  ///< destinations of states, by rows
 };
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <map>
 #include <span>
 #include <string>
 
@@ -45,8 +46,7 @@ class Moments : public ObserverOf<attention::QueryMoments> {
     for (int head = 0; head < heads_; ++head) moments_.take_state(head, all.subspan(as_size(head) * size, size));
   }
   void keep_state(int rows, std::span<std::byte> state) override {
-    kept_rows_ = rows;
-    kept_ = {reinterpret_cast<double*>(state.data()), state.size() / sizeof(double)};
+    kept_.emplace(rows, std::span(reinterpret_cast<double*>(state.data()), state.size() / sizeof(double)));
   }
   void see_rows(const LayerRows& rows, Worker worker) override {
     const auto width = as_size(heads_) * as_size(head_dim_);
@@ -54,24 +54,23 @@ class Moments : public ObserverOf<attention::QueryMoments> {
       end = std::min((row / kRowsTogether + 1) * kRowsTogether, rows.first + rows.count);
       moments_.add(rows.queries + as_size(row - rows.first) * width,
                    rows.scratch.positions().subspan(as_size(row), as_size(end - row)), worker);
-      if (end == kept_rows_) write_state(worker);
+      if (const auto kept = kept_.find(end); kept != kept_.end()) write_state(kept->second, worker);
     }
   }
   const attention::QueryMoments& result() const override { return moments_; }
 
  private:
   /// Each member of the team writes the heads to which it adds.
-  void write_state(Worker worker) {
+  void write_state(std::span<double> to, Worker worker) const {
     const auto size = attention::QueryMoments::state_size(head_dim_);
     for (int head = worker.index; head < heads_; head += worker.count)
-      moments_.write_state(head, kept_.subspan(as_size(head) * size, size));
+      moments_.write_state(head, to.subspan(as_size(head) * size, size));
   }
 
   int heads_;
   int head_dim_;
   attention::QueryMoments moments_;
-  int kept_rows_ = 0;
-  std::span<double> kept_;
+  std::map<int, std::span<double>> kept_;  ///< destinations of states, by rows
 };
 
 }  // namespace

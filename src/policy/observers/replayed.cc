@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <map>
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/as_size.h"
 #include "policy/observers/request.h"
@@ -52,14 +54,13 @@ class Replayed : public ObserverOf<attention::ColumnStatistics> {
     for (int h = 0; h < columns_.query_heads(); ++h, from += known) std::copy_n(from, known, columns_.head(h).begin());
   }
   void keep_state(int rows, std::span<std::byte> state) override {
-    kept_rows_ = rows;
-    kept_ = state;
+    kept_.emplace(rows, reinterpret_cast<float*>(state.data()));
   }
   void end_layer(const EndedLayer& /*layer*/) override {
-    if (kept_.empty()) return;
-    const std::size_t known = known_columns(replay_, kept_rows_);
-    auto* to = reinterpret_cast<float*>(kept_.data());
-    for (int h = 0; h < columns_.query_heads(); ++h) to = std::copy_n(columns_.head(h).begin(), known, to);
+    for (auto [rows, to] : kept_) {
+      const std::size_t known = known_columns(replay_, rows);
+      for (int h = 0; h < columns_.query_heads(); ++h) to = std::copy_n(columns_.head(h).begin(), known, to);
+    }
   }
 
   std::vector<attention::ColumnStatistics*> columns() override { return {&columns_}; }
@@ -86,8 +87,7 @@ class Replayed : public ObserverOf<attention::ColumnStatistics> {
 
   const Replay& replay_;
   attention::ColumnStatistics columns_;
-  int kept_rows_ = 0;
-  std::span<std::byte> kept_ = {};
+  std::map<int, float*> kept_;  ///< destinations of states, by rows
 };
 
 class ReplayRequest : public Request<Replayed> {

@@ -146,7 +146,7 @@ HttpReply props_reply(const ServedModel& served, const ServerOptions& options, i
                            {"max_queue_requests", options.engine.waiting},
                            {"max_itl_ms", scheduler.max_itl.count()},
                            {"memory", limited ? Json(scheduler.memory) : Json(nullptr)},
-                           {"prefix_memory", scheduler.prefix_memory},
+                           {"prefix_memory", scheduler.texts.memory},
                            {"request_memory", options.engine.request_memory},
                            {"threads", threads},
                            {"field_limits", field_limits_json()},
