@@ -34,7 +34,7 @@ struct RequestEnd {
   /// continued.
   std::vector<Cache> caches;
   std::vector<GeneratedToken> prompt_logprobs;  ///< of the text's tokens but the first, if requested
-  int cached_tokens = 0;                        ///< tokens of the text that were found in the prefix store
+  int cached_tokens = 0;                        ///< tokens of the text that were not read, because they are stored
   std::exception_ptr error;                     ///< why the request failed; null: it did not
   double queue_ms = 0;                          ///< from add() until it began
   double read_ms = 0;                           ///< from then to its first token
@@ -65,7 +65,7 @@ struct RequestText {
   /// budget. Thus a conversation that continues has the stages that it had before. Empty: the text is one prompt.
   std::vector<std::size_t> stages = {};
   /// If set, log probabilities of the tokens are computed, with this number of alternatives each. They come from full
-  /// attention, as during any prefill. Such a text is never taken from the prefix store.
+  /// attention, as during any prefill. Such a text is never taken from stored ones.
   std::optional<int> prompt_logprobs = {};
   /// If set, the text is stored for later requests with the same salt and the same beginning: the full keys and values
   /// of the first stage in blocks, for requests with any options; if a question or several stages follow, for requests
@@ -118,7 +118,7 @@ struct WINNOW_EXPORT SchedulerOptions {
   void check() const;
 };
 
-/// Use of the prefix store by requests with a cache_salt.
+/// Use of stored texts by requests with a cache_salt.
 struct PrefixUse {
   std::uint64_t asked = 0;    ///< text tokens of all such requests that have begun
   std::uint64_t found = 0;    ///< those that were found

@@ -40,7 +40,7 @@ bool has_experts(const model::Hparams& hparams) {
 std::string why_texts_are_read(const Session::Impl& session) {
   if (has_experts(session.hparams)) return "the model has experts";
   if (session.options.chunk % TextBlock::kTokens == 0) return {};
-  return fmt::format("--chunk {} is no multiple of {}", session.options.chunk, TextBlock::kTokens);
+  return fmt::format("a chunk of {} tokens is no multiple of {}", session.options.chunk, TextBlock::kTokens);
 }
 
 /// Brings stored blocks of a text and states after them into memory. Returns the number of blocks that are stored

@@ -54,6 +54,7 @@ std::string settings_of(const RunOptions& o, const Model& model) {
            sampling.seed};
   if (!o.loading.chat_template.empty()) all.push_back(o.loading.chat_template);
   if (!o.generate.grammar.empty()) all.push_back(o.generate.grammar);
+  if (o.texts.options.type == TextType::q8_0) all.push_back("q8_0 texts");
   if (o.cache.spec.method().calibration) all.push_back(calibration_name(o.session));
   return dump(all, -1);
 }
