@@ -154,6 +154,7 @@ def main():
     parser.add_argument("--turns", type=int, default=12)
     parser.add_argument("--rules", type=int, default=2300)
     parser.add_argument("--methods", nargs="*", default=["default"], help="of turns and recall: METHOD or METHOD@BUDGET; default: no options; unstored: every prompt is read as a whole")
+    parser.add_argument("--restart", action="store_true", help="of turns: kill the server before the last turn, and start it again; needs --option=--texts=WHERE")
     parser.add_argument("--plot", help="of turns: an SVG file of the time to the first token by turn; needs gnuplot")
     parser.add_argument("--conversations", type=int, default=1000, help="of conversations and recall")
     parser.add_argument("--context", type=int, default=9216, help="tokens of one request at most; more than the default model was trained with")

@@ -21,15 +21,24 @@ class Server:
         self.name, self.command, self.extra = name, command, extra
 
     def __enter__(self):
+        self.log = tempfile.TemporaryFile()
+        self.start()
+        return self
+
+    def start(self):
         with socket.create_server(("127.0.0.1", 0)) as free:
             self.port = free.getsockname()[1]
-        self.log = tempfile.TemporaryFile()
         self.process = subprocess.Popen([*self.command, "--port", str(self.port)], stdout=self.log, stderr=self.log)
         while not self.is_ready():
             assert self.process.poll() is None, self.said()
             time.sleep(0.05)
         self.ask(list(range(1000, 1032)), max_tokens=4)  # warm-up
-        return self
+
+    def restart(self):
+        """Starts another process in place of this one, which is killed."""
+        self.process.kill()
+        self.process.wait()
+        self.start()
 
     def __exit__(self, *_):
         self.process.terminate()

@@ -35,7 +35,9 @@ def conversation(arguments, server, texts):
     """The turns, and the last one from a cold start."""
     words = server.words(texts)
     messages, turns = [{"role": "system", "content": words(arguments.rules)}], []
-    for _ in range(arguments.turns):
+    for turn in range(arguments.turns):
+        if arguments.restart and turn == arguments.turns - 1:
+            server.restart()
         messages.append({"role": "user", "content": words(PER_TURN)})
         turns.append(ask(server, messages))
         last = list(messages)
@@ -44,10 +46,11 @@ def conversation(arguments, server, texts):
 
 
 def show(name, turns, cold, peak):
-    read = sum(turn.prompt - turn.cached for turn in turns) / sum(turn.prompt for turn in turns)
-    last = turns[-1]
+    prompts = sum(turn.prompt for turn in turns)
+    read = sum(turn.prompt - turn.cached for turn in turns) / prompts
+    last = turns[-1]  # it has all that any turn has
     same = "yes" if last.text == cold.text else "no"
-    print(f"| {name} | {last.prompt:,} | {read:.3f} | {last.first_token:,.0f} | {cold.first_token:,.0f} | {last.first_token / cold.first_token:.3f} | {same} | {peak:,} |", flush=True)
+    print(f"| {name} | {last.prompt:,} | {last.prompt / prompts:.3f} | {read:.3f} | {last.first_token:,.0f} | {cold.first_token:,.0f} | {last.first_token / cold.first_token:.3f} | {same} | {peak:,} |", flush=True)
     print(f"<!-- {name}: ms to the first token by turn: {' '.join(f'{turn.first_token:.0f}' for turn in turns)} -->", flush=True)
 
 
@@ -84,7 +87,7 @@ def servers_of(arguments):
 
 
 def measure(arguments, texts):
-    print("| server | tokens of the last prompt | share read | ms to the last turn's first token | from a cold start | ratio | same answer | peak bytes of the process |\n|---|" + "---:|" * 5 + "---|---:|")
+    print("| server | tokens of the last prompt | share of all prompt tokens that is new | share that is read | ms to the last turn's first token | from a cold start | ratio | same answer | peak bytes of the process |\n|---|" + "---:|" * 6 + "---|---:|")
     series = {}
     for _ in range(arguments.repetitions):
         for server in servers_of(arguments):

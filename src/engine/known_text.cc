@@ -46,12 +46,13 @@ void KnownText::reserve_states(const PassLimits& limits, std::size_t shared) {
   }
 }
 
+/// Not after the text's last token: a chunk that ends there, such as one that is repeated, is longer in a longer text.
 std::set<int> KnownText::places_of_states(std::size_t shared) const {
   const auto whole = static_cast<int>(text_.size() / kBlockTokens) * TextBlock::kTokens;
   const int branch = static_cast<int>(shared) * TextBlock::kTokens;
   std::set<int> places;
   for (const int rows : {part_.most, whole, branch}) {
-    if (rows > tokens()) places.insert(rows);
+    if (rows > tokens() && rows < static_cast<int>(text_.size())) places.insert(rows);
   }
   return places;
 }
@@ -103,8 +104,8 @@ void KnownText::begin_observer(int layer, const policy::ObserverRequest& request
   for (const auto& [rows, states] : kept_) {
     const auto kept = states.find(name);
     if (kept == states.end() || rows <= tokens()) continue;
+    if (std::exchange(observed_.try_emplace({rows, name}, -1).first->second, layer) == layer) continue;
     observer.keep_state(rows, kept->second->layer(layer));
-    observed_.emplace(rows, name);
   }
 }
 
@@ -117,7 +118,8 @@ void KnownText::store() {
   read_.clear();
   store_.put(part_.owner, chain_);
   if (tier_ != nullptr) keep_in_tier();
-  for (const auto& [rows, name] : observed_) {
+  for (const auto& [place, layer] : observed_) {
+    const auto& [rows, name] = place;
     const auto state = kept_.at(rows).extract(name);
     room_.release(state.mapped()->bytes());
     store_.put_fact(part_.owner, text_.first(as_size(rows)), name, state.mapped());
@@ -134,7 +136,7 @@ void KnownText::keep_in_tier() const {
     if (blocks <= names.size()) values.push_back({tier_->name_of_state(names[blocks - 1], name), state});
   };
   for (const auto& [name, state] : found_) add(tokens(), name, state);
-  for (const auto& [rows, name] : observed_) add(rows, name, kept_.at(rows).at(name));
+  for (const auto& [place, layer] : observed_) add(place.first, place.second, kept_.at(place.first).at(place.second));
   tier_->keep(std::move(values));
 }
 

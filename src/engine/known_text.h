@@ -75,7 +75,8 @@ class KnownText {
   std::map<std::string, LayerBytesPtr, std::less<>> found_;  ///< states after the known tokens
   /// States that are being written or will be, by the rows after which they hold, and by name.
   std::map<int, std::map<std::string, std::shared_ptr<LayerBytes>, std::less<>>> kept_;
-  std::set<std::pair<int, std::string>> observed_;  ///< those that are being written
+  /// Those that are being written, with the last layer. Of several branches, whose states are equal, one writes.
+  std::map<std::pair<int, std::string>, int> observed_;
   TextRoom room_;
 };
 

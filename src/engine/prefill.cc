@@ -108,7 +108,7 @@ void Prefill::begin_layer() {
   if (past_rows_) past_->read(layer_, *past_rows_);
   for (auto& branch : branches_) {
     branch.begin_layer(layer_);
-    if (known_ != nullptr && kv_layer() == layer_) branch.begin_observers(layer_, *known_);
+    if (known_ != nullptr && plan_.has_states() && kv_layer() == layer_) branch.begin_observers(layer_, *known_);
   }
   if (observer_ != nullptr) observer_->begin_layer(observed_layer(hparams(), layer_, branches_.front().tokens(), 0));
 }

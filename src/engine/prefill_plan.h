@@ -96,6 +96,8 @@ class PrefillPlan {
   /// Rows of the prompts alone, without passages.
   int prompt_rows() const;
   ElementType scratch_type() const { return scratch_type_; }
+  /// True if the observers of this pass may take and keep states.
+  bool has_states() const { return has_states_; }
   /// Tokens of the longest prompt with its longest passage.
   int capacity() const { return capacity_; }
   /// The most bytes in use at a time: hidden states, a layer's keys and values, entries of the past, observers, one
@@ -125,7 +127,7 @@ class PrefillPlan {
 
   int text_;
   int known_;
-  bool has_states_ = false;  ///< observers of this pass may take and keep states
+  bool has_states_ = false;
   PastSize past_;
   std::vector<Branch> branches_;
   std::vector<Chunk> chunks_;

@@ -83,6 +83,7 @@ struct Scheduler::Impl {
   }
   void end_all();
   bool grant_portions();
+  Tasks::iterator next_to_begin();
   void begin_waiting();
   /// Continues to bring waiting tasks' texts into memory. Returns true until they are there.
   bool is_fetching();
@@ -179,17 +180,23 @@ bool Scheduler::Impl::is_fetching() {
   return std::any_of(waiting.begin(), waiting.end(), [](const auto& task) { return task->is_fetching(); });
 }
 
-/// Requests without a text do not wait for texts that are being read. Only requests that must fetch a text themselves
-/// wait for others' fetching.
+/// Requests without a text do not wait for texts that are being read, and only requests that must fetch a text wait for
+/// others' fetching.
+Tasks::iterator Scheduler::Impl::next_to_begin() {
+  const bool fetching = is_fetching();
+  const auto may_fetch = [&](const Task& task) { return !fetching || task.has_fetched(); };
+  auto next = next_waiting([](const Task&) { return true; });
+  if (next == waiting.end() || !fits(**next)) return waiting.end();
+  if (!may_fetch(**next)) next = next_waiting(may_fetch);
+  if (next != waiting.end() && (*next)->needs_text() && !may_read(**next))
+    next = next_waiting([&](const Task& task) { return !task.needs_text() && may_fetch(task); });
+  return next == waiting.end() || fits(**next) ? next : waiting.end();
+}
+
 void Scheduler::Impl::begin_waiting() {
   while (static_cast<int>(running.size()) < options.parallel) {
-    auto next = next_waiting([](const Task&) { return true; });
-    if (next == waiting.end() || !fits(**next)) return;
-    if ((*next)->needs_text() && !may_read(**next)) {
-      next = next_waiting([](const Task& task) { return !task.needs_text(); });
-      if (next == waiting.end() || !fits(**next)) return;
-    }
-    if (!(*next)->has_fetched() && is_fetching()) return;
+    const auto next = next_to_begin();
+    if (next == waiting.end()) return;
     (*next)->fetch();
     if ((*next)->has_ended() || (*next)->is_fetching()) continue;
     const auto at = next - waiting.begin();

@@ -78,6 +78,7 @@ void TextReading::begin() {
     cache_ = entry->cache.clone();
     logits_ = entry->logits;
     found_ = ends_[stage_ - 1];
+    fetch_.reset();
   }
   if (is_done()) return;
   check_memory(plan_.reading(), fmt::format("reading {} tokens", text_.tokens.size() - found_));
@@ -128,8 +129,12 @@ const TextReading::Known* TextReading::known_now() const {
   return &known_lookup_.emplace(std::move(out));
 }
 
+bool TextReading::may_fetch() const {
+  return texts_.tier != nullptr && text_.tokens.size() > kBlockTokens && is_known_text() && stored() == 0;
+}
+
 void TextReading::fetch() {
-  if (std::exchange(has_fetched_, true) || texts_.tier == nullptr || !is_known_text() || stored() > 0) return;
+  if (std::exchange(has_fetched_, true) || !may_fetch()) return;
   fetch_.emplace(session_, texts_, known_part(), text_.tokens, limits());
 }
 

@@ -42,13 +42,15 @@ class TextReading {
 
   /// Begins to bring stored keys and values into memory, if they are elsewhere. Does nothing after the first call.
   void fetch();
-  bool has_fetched() const { return has_fetched_ || texts_.tier == nullptr; }
+  bool has_fetched() const { return has_fetched_ || !may_fetch(); }
   /// Continues to bring them. Returns true until they are in memory.
   bool is_fetching() { return fetch_ && fetch_->advance(); }
   /// Takes the stored stages. Throws MemoryError.
   void begin();
   /// True if the text's keys and values are looked up and stored.
   bool is_known_text() const;
+  /// False if nothing can be fetched from a tier.
+  bool may_fetch() const;
   /// Number of tokens that were stored.
   std::size_t found() const { return found_; }
   /// True if all stages are read; before begin(), if all are stored.

@@ -134,7 +134,9 @@ void TextStore::drop_leaf(Node& node) {
   const auto tokens = node.block->tokens();
   const std::vector<Token> key(tokens.begin(), tokens.end());
   by_use_.erase({node.used, &node, ""});
+  const auto owner = owners_.find(node.owner);
   node.siblings->erase(key);
+  if (owner->second.empty()) owners_.erase(owner);
   ++dropped_;
   ++generation_;
   --blocks_;
@@ -150,13 +152,15 @@ bool TextStore::reserve(std::size_t bytes) {
 }
 
 void TextStore::put(std::string_view owner, std::span<const TextBlockPtr> chain) {
-  auto* next = &owners_.try_emplace(std::string(owner)).first->second;
+  if (chain.empty()) return;
+  auto& [name, first] = *owners_.try_emplace(std::string(owner)).first;
+  Children* next = &first;
   std::vector<Node*> nodes;
   for (const auto& block : chain) {
     const auto tokens = block->tokens();
     auto& node = (*next)[{tokens.begin(), tokens.end()}];
     if (node == nullptr) {
-      node = std::make_unique<Node>(Node{block, next});
+      node = std::make_unique<Node>(Node{block, name, next});
       held_ += block->bytes();
       by_use_.emplace(0, node.get(), "");
       ++generation_;

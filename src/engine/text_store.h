@@ -99,6 +99,7 @@ class TextStore {
   using Children = std::map<std::vector<Token>, std::unique_ptr<Node>>;
   struct Node {
     TextBlockPtr block;
+    std::string_view owner;        ///< a key of owners_
     Children* siblings = nullptr;  ///< the map that contains this node
     Children next = {};
     std::uint64_t used = 0;

@@ -107,7 +107,9 @@ class TierHealth {
   }
   void failed(Way way, const std::string& why) {
     const std::lock_guard lock(mutex_);
-    if (!is_down()) log().warn("{}; answers go on without what is stored there", why);
+    if (!is_down())
+      log().warn("{}; answers go on without {}", why,
+                 way == reading ? "what is stored there" : "storing new texts there");
     down_[way] = Clock::now();
   }
 
@@ -144,6 +146,7 @@ struct TextTier::Impl {
       : values(std::move(v)), health(values->name()), queue(most_queued) {}
 
   void write(std::span<const TierValue> all);
+  void look_for_all(TierRequest& asked) const;
   void read_all(TierRequest& asked);
   /// Returns false if the value is missing or damaged.
   bool read_one(const TextName& name, LayerBytes& layers);
@@ -231,8 +234,19 @@ void TextTier::give_up(std::chrono::milliseconds waited) {
 void TextTier::look(const std::shared_ptr<TierRequest>& asked) {
   asked->exist.assign(asked->names.size(), false);
   impl_->post(1, asked, [impl = impl_.get()](TierRequest& request) {
-    impl->health.attempt(TierHealth::reading, [&] { request.exist = impl->values->exist(keys_of(request)); });
+    impl->health.attempt(TierHealth::reading, [&] { impl->look_for_all(request); });
   });
+}
+
+/// Looks for some values at a time, so that progress is seen.
+void TextTier::Impl::look_for_all(TierRequest& asked) const {
+  constexpr std::size_t kTogether = 128;
+  const auto keys = keys_of(asked);
+  for (std::size_t first = 0; first < keys.size() && !asked.is_unwanted; first += kTogether) {
+    const auto found = values->exist(std::span(keys).subspan(first, std::min(kTogether, keys.size() - first)));
+    std::copy(found.begin(), found.end(), asked.exist.begin() + static_cast<std::ptrdiff_t>(first));
+    asked.next += found.size();
+  }
 }
 
 void TextTier::read(const std::shared_ptr<TierRequest>& asked) {
@@ -259,7 +273,7 @@ bool TextTier::Impl::read_one(const TextName& name, LayerBytes& layers) {
     return true;
   }
   ++damaged;
-  log().warn("{} of a text in {} is damaged and is removed; the text is read anew from there",
+  log().warn("{} of a text in {} is damaged; the text is read anew from there",
              name.state.empty() ? "a block" : "a state", values->name());
   values->erase(key);
   return false;

@@ -116,7 +116,7 @@ Descriptor FolderFiles::lock() const {
   Descriptor mark(::open(folder_.mark().c_str(), O_RDWR | O_CLOEXEC));
   wait_for_lock(mark.get());
   const auto last = records();
-  finish(last->last_step());
+  if (const int error = finish(last->last_step()); error != 0) throw std::system_error(error, std::generic_category());
   remove_parts(last->last_step());
   return mark;
 }
@@ -141,10 +141,15 @@ void FolderFiles::replace_records(std::span<const FiledRecord> records, const St
   finish(step);
 }
 
-/// Does what follows from the step. It can be repeated, and what fails is left to the next step.
-void FolderFiles::finish(const StepValues& step) const {
+/// Does what follows from the step. It can be repeated. Returns an error if an added value is still a part: the next
+/// step must not begin then, as it would take it for one that a killed process has left.
+int FolderFiles::finish(const StepValues& step) const {
+  int error = 0;
   for (const auto& key : step.erased) unlink(value_path(key).c_str());
-  for (const auto& key : step.added) std::rename(part_path(key).c_str(), value_path(key).c_str());
+  for (const auto& key : step.added) {
+    if (std::rename(part_path(key).c_str(), value_path(key).c_str()) != 0 && errno != ENOENT) error = errno;
+  }
+  return error;
 }
 
 /// Removes files that a killed process has left.

@@ -56,7 +56,7 @@ class FolderFiles {
   std::string value_path(const std::string& key) const { return folder_.path_of("values/" + key + ".value"); }
   std::string part_path(const std::string& key) const;
   bool has_values() const;
-  void finish(const StepValues& step) const;
+  int finish(const StepValues& step) const;
   void remove_parts(const StepValues& last) const;
 
   MarkedFolder folder_;

@@ -36,7 +36,8 @@ constexpr const char* kPart = ".part";  ///< end of a file that is being written
 constexpr std::size_t kKeyDigits = 32;
 constexpr std::int64_t kStep = 1000;                                   ///< ns between the uses of two values of a chain
 constexpr std::int64_t kOldPart = std::int64_t{3600} * 1'000'000'000;  ///< ns after which its writer must be dead
-constexpr std::size_t kSlack = 20;  ///< a 20th of the room is freed at a time, also for other processes
+constexpr std::int64_t kFuture = kOldPart;  ///< ns; a later use is of a time when the clock was ahead
+constexpr std::size_t kSlack = 20;          ///< a 20th of the room is freed at a time, also for other processes
 
 std::int64_t now_ns() {
   using std::chrono::nanoseconds;
@@ -84,6 +85,7 @@ class ValueFolder : public Values {
       if (out.parts.front().size() != size) out.parts.clear();  // cut off meanwhile
       return out;
     } catch (const std::system_error& error) {
+      if (error.code().value() == EIO) return Lease{size, {}, nullptr};  // damaged on the disk; other values are not
       folder_.fail("read", error.code().value());
     }
   }
@@ -121,20 +123,23 @@ class ValueFolder : public Values {
     std::vector<ValueFile> out;
     std::error_code error;
     ValuesHeld held;
-    for (const auto& entry : fs::directory_iterator(folder_.path_of(""), error)) {
-      const auto name = entry.path().filename().string();
+    const std::int64_t now = now_ns();
+    for (fs::directory_iterator at(folder_.path_of(""), error), end; !error && at != end; at.increment(error)) {
+      const auto name = at->path().filename().string();
       struct stat about {};
-      if (!(is_value(name) || is_part(name)) || lstat(entry.path().c_str(), &about) != 0) continue;
-      const auto used = std::int64_t{about.st_mtim.tv_sec} * 1'000'000'000 + about.st_mtim.tv_nsec;
+      if (!(is_value(name) || is_part(name)) || lstat(at->path().c_str(), &about) != 0) continue;
+      auto used = std::int64_t{about.st_mtim.tv_sec} * 1'000'000'000 + about.st_mtim.tv_nsec;
       if (!S_ISREG(about.st_mode)) continue;
       if (is_part(name)) {
-        if (now_ns() - used > kOldPart) unlink(entry.path().c_str());
+        if (now - used > kOldPart) unlink(at->path().c_str());
         continue;
       }
+      if (used > now + kFuture) used = 0;
       held.bytes += as_size(about.st_size);
       ++held.count;
       out.push_back({name, as_size(about.st_size), used});
     }
+    if (error) folder_.fail("list", error.value());
     unlisted_ = 0;
     const std::lock_guard lock(held_mutex_);
     held_ = held;

@@ -6,6 +6,7 @@ import random
 import re
 import signal
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from program import WINNOW, wait_for
@@ -209,6 +210,18 @@ def test_a_redis_that_hangs_is_not_waited_for(model, cold):
         for turns in range(4):
             assert ask(server, turns)[0] == cold[turns, WAYS[1]["kv"]]
         assert server.said().count("have not come for 2000 ms; answers go on without") == 1
+        redis.process.send_signal(signal.SIGCONT)
+
+
+@needs_redis
+def test_requests_without_stored_texts_do_not_wait_for_those_of_others(model, cold):
+    with Redis() as redis, started(model, redis.url(0)) as server, ThreadPoolExecutor(1) as clients:
+        redis.process.send_signal(signal.SIGSTOP)
+        waits = clients.submit(ask, server, 0)
+        wait_for(lambda: server.get("/slots")[1])
+        server.good("/v1/completions", {"prompt": "short", "max_tokens": 1})
+        assert not waits.done() and [slot["phase"] for slot in server.get("/slots")[1]] == ["waiting"]
+        assert waits.result()[0] == cold[0, WAYS[1]["kv"]]
         redis.process.send_signal(signal.SIGCONT)
 
 

@@ -246,6 +246,18 @@ int kills() {
   return number == nullptr ? 8 : std::atoi(number);
 }
 
+TEST_F(FolderStoreTest, a_value_that_cannot_be_moved_is_not_lost) {
+  const auto store = open();
+  const auto in_the_way = path_ + "/values/0000.value";
+  fs::create_directories(in_the_way + "/full");
+  add(*store, "0000", pattern(100, 1));
+  for (int i = 0; i < 2; ++i) EXPECT_NE(refusal([&] { add(*store, "0001", pattern(100, 2)); }), "");
+  fs::remove_all(in_the_way);
+  add(*store, "0001", pattern(100, 2));
+  EXPECT_TRUE(has(*open(), "0000", pattern(100, 1)));
+  EXPECT_TRUE(has(*open(), "0001", pattern(100, 2)));
+}
+
 TEST_F(FolderStoreTest, is_whole_after_kills) {
   std::mt19937 random(3);
   open();

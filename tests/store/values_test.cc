@@ -141,6 +141,16 @@ TEST_F(ValueFolderTest, drops_the_ends_of_the_chains_used_least_recently) {
     EXPECT_EQ(held_of(*store, chain, 6), static_cast<int>(whole_of(*store, chain, 6))) << chain;
 }
 
+TEST_F(ValueFolderTest, drops_what_was_used_while_the_clock_was_ahead) {
+  const auto store = open(10 * kSize);
+  keep(*store, 1, 10);
+  for (const auto& entry : fs::directory_iterator(texts_))
+    fs::last_write_time(entry, fs::last_write_time(entry) + std::chrono::hours(24));
+  keep(*store, 2, 6);
+  EXPECT_EQ(whole_of(*store, 2, 6), 6U);
+  EXPECT_LE(bytes_in(texts_), 10 * kSize);
+}
+
 TEST_F(ValueFolderTest, keeps_the_beginning_of_a_chain_that_does_not_fit) {
   const auto store = open(10 * kSize);
   keep(*store, 1, 30);
