@@ -10,8 +10,8 @@
 
 #include "base/hash.h"
 #include "documents/archive.h"
+#include "program.h"
 #include "times.h"
-#include "winnow/error.h"
 
 namespace {
 
@@ -53,11 +53,11 @@ struct Contents {
 };
 
 std::string name_of(int number) { return fmt::format("document {}", number); }
-std::unique_ptr<winnow::store::ByteStore> open(const char* folder) {
+std::unique_ptr<winnow::store::ByteStore> open(const std::string& folder) {
   return winnow::store::open({folder}, winnow::store::Missing::is_created);
 }
 
-void run(const char* folder, int documents, const Contents& contents) {
+void run(const std::string& folder, int documents, const Contents& contents) {
   Times add;
   {
     Archive archive(open(folder));
@@ -97,15 +97,16 @@ void run(const char* folder, int documents, const Contents& contents) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 5) {
-    fmt::print(stderr, "usage: {} FOLDER DOCUMENTS LAYERS BYTES\n", argv[0]);
-    return 2;
-  }
-  try {
-    run(argv[1], std::stoi(argv[2]), {std::stoi(argv[3]), winnow::store::Bytes(std::stoul(argv[4]), std::byte{42})});
-    return 0;
-  } catch (const winnow::Error& error) {
-    fmt::print(stderr, "{}\n", error.what());
-    return 1;
-  }
+  CLI::App app("opening, listing and changing a store of many documents");
+  std::string folder;
+  int documents = 0;
+  int layers = 0;
+  std::size_t bytes = 0;
+  app.add_option("FOLDER", folder, "must not exist")->required();
+  app.add_option("DOCUMENTS", documents)->required();
+  app.add_option("LAYERS", layers, "values of a document")->required();
+  app.add_option("BYTES", bytes, "of a value")->required();
+  return winnow::bench::run_program(app, argc, argv, [&] {
+    run(folder, documents, {layers, winnow::store::Bytes(bytes, std::byte{42})});
+  });
 }

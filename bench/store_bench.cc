@@ -4,13 +4,13 @@
 // touches them as attention does.
 #include <spdlog/fmt/fmt.h>
 
-#include <cstdio>
 #include <cstring>
+#include <string>
 #include <vector>
 
 #include "documents/archive.h"
+#include "program.h"
 #include "times.h"
-#include "winnow/error.h"
 
 namespace {
 
@@ -57,7 +57,7 @@ void print(const char* what, const Times& times, std::size_t bytes, const Times&
              1e-9 * static_cast<double>(bytes) / times.least(), copy.least() / times.least());
 }
 
-void run(const char* where, const char* name) {
+void run(const std::string& where, const std::string& name) {
   const Archive archive(winnow::store::open({where}, winnow::store::Missing::is_an_error));
   std::vector<std::byte> to;
   const auto blocks = every_second_block(*archive.open(name));
@@ -82,15 +82,10 @@ void run(const char* where, const char* name) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 3) {
-    std::fprintf(stderr, "usage: %s FOLDER|redis://HOST[:PORT][/DATABASE] NAME\n", argv[0]);
-    return 2;
-  }
-  try {
-    run(argv[1], argv[2]);
-    return 0;
-  } catch (const winnow::Error& error) {
-    std::fprintf(stderr, "%s\n", error.what());
-    return 1;
-  }
+  CLI::App app("reading a stored document's blocks, beside a copy of the same bytes in memory");
+  std::string where;
+  std::string name;
+  app.add_option("WHERE", where, "FOLDER or redis://HOST[:PORT][/DATABASE]")->required();
+  app.add_option("NAME", name, "of the document")->required();
+  return winnow::bench::run_program(app, argc, argv, [&] { run(where, name); });
 }

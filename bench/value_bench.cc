@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "base/hash.h"
+#include "program.h"
 #include "store/values.h"
 #include "times.h"
-#include "winnow/error.h"
 
 namespace {
 
@@ -87,21 +87,18 @@ void measure_values(const std::string& folder, const Bytes& value, std::size_t c
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 4) {
-    fmt::print(stderr, "usage: {} FOLDER SIZE COUNT\n", argv[0]);
-    return 2;
-  }
-  const std::string folder = argv[1];
-  const Bytes value(std::stoul(argv[2]), std::byte{42});
-  const std::size_t count = std::stoul(argv[3]);
-  try {
+  CLI::App app("values that are synced, and values that are not");
+  std::string folder;
+  std::size_t size = 0;
+  std::size_t count = 0;
+  app.add_option("FOLDER", folder, "must not exist")->required();
+  app.add_option("SIZE", size, "bytes of a value")->required();
+  app.add_option("COUNT", count, "number of values")->required();
+  return winnow::bench::run_program(app, argc, argv, [&] {
+    const Bytes value(size, std::byte{42});
     std::filesystem::create_directory(folder);
     measure_store(folder + "/store", value, count);
     measure_values(folder + "/values", value, count);
-  } catch (const winnow::Error& error) {
-    fmt::print(stderr, "{}\n", error.what());
-    return 1;
-  }
-  fmt::print("({:x})\n", checked);
-  return 0;
+    fmt::print("({:x})\n", checked);
+  });
 }
