@@ -7,6 +7,8 @@
 #include <utility>
 
 #include "base/as_size.h"
+#include "base/log.h"
+#include "winnow/error.h"
 
 namespace winnow::engine {
 
@@ -31,18 +33,25 @@ void KnownText::find(const PassLimits& limits) {
   if (static_cast<int>(found.blocks) <= known_) return;
   known_ = static_cast<int>(found.blocks);
   found_.clear();
-  for (std::size_t i = 0; i < found.facts.size(); ++i) found_.emplace(names[i], found.facts[i]);
+  for (std::size_t i = 0; i < found.after.size(); ++i) found_.emplace(names.after[i], found.after[i]);
+  growing_.clear();
+  for (std::size_t i = 0; i < found.along.size(); ++i)
+    growing_.emplace(names.along[i], GrowingState(ends_of(limits, names.along[i]), found.along[i]));
 }
 
 void KnownText::begin_later_pass(const PassLimits& limits) { find(limits); }
 
 /// Before blocks: blocks without states would not help a method that needs them.
 void KnownText::reserve_states(const PassLimits& limits, std::size_t shared) {
-  for (const int rows : places_of_states(shared)) {
-    for (const auto& [name, sizes] : limits.states(rows))
-      room_.reserve(LayerBytes::bytes(sizes), [&, &name = name, &sizes = sizes] {
-        kept_[rows].emplace(name, std::make_shared<LayerBytes>(account_, sizes, "states of a text"));
+  const auto places = places_of_states(shared);
+  for (const int rows : places) {
+    for (const auto& [name, size] : limits.states(rows)) {
+      if (size.grows && rows != *places.rbegin()) continue;
+      room_.reserve(LayerBytes::bytes(size.bytes), [&, &name = name, &size = size] {
+        kept_[rows].emplace(name, std::make_shared<LayerBytes>(account_, size.bytes, "states of a text"));
+        if (size.grows) growing_.try_emplace(name, GrowingState(ends_of(limits, name), {}));
       });
+    }
   }
 }
 
@@ -68,13 +77,24 @@ void KnownText::reserve_blocks(const model::Hparams& hparams) {
   }
 }
 
-int KnownText::will_store(int common, std::span<const std::string> states) const {
+std::vector<std::vector<std::size_t>> KnownText::ends_of(const PassLimits& limits, const std::string& name) const {
+  std::vector<std::vector<std::size_t>> out;
+  for (int rows = 0; rows < static_cast<int>(text_.size()); rows += TextBlock::kTokens)
+    out.push_back(limits.states(rows).at(name).bytes);
+  return out;
+}
+
+int KnownText::will_store(int common, const FactNames& states) const {
   const auto blocks = static_cast<int>(chain_.size() + read_.size());
-  const int stored = std::min(common / TextBlock::kTokens, blocks) * TextBlock::kTokens;
-  if (states.empty()) return stored;
-  for (const auto& [rows, kept] : std::views::reverse(kept_)) {
-    if (rows <= stored && std::ranges::all_of(states, [&](const auto& name) { return kept.contains(name); }))
-      return rows;
+  int most = std::min(common / TextBlock::kTokens, blocks) * TextBlock::kTokens;
+  const auto has = [](const auto& kept, const auto& names) {
+    return std::ranges::all_of(names, [&](const auto& name) { return kept.second.contains(name); });
+  };
+  if (!states.along.empty())
+    most = kept_.empty() || !has(*kept_.rbegin(), states.along) ? 0 : std::min(most, kept_.rbegin()->first);
+  if (states.after.empty()) return most;
+  for (const auto& kept : std::views::reverse(kept_)) {
+    if (kept.first <= most && has(kept, states.after)) return kept.first;
   }
   return 0;
 }
@@ -101,6 +121,8 @@ void KnownText::begin_observer(int layer, const policy::ObserverRequest& request
   const auto name = request.state_name();
   const auto found = found_.find(name);
   if (found != found_.end()) observer.take_state(tokens(), found->second->layer(layer));
+  const auto growing = growing_.find(name);
+  if (growing != growing_.end() && known_ > 0) observer.take_state(tokens(), growing->second.joined(layer, known_));
   for (const auto& [rows, states] : kept_) {
     const auto kept = states.find(name);
     if (kept == states.end() || rows <= tokens()) continue;
@@ -117,14 +139,24 @@ void KnownText::store() {
   }
   read_.clear();
   store_.put(part_.owner, chain_);
+  for (const auto& [place, layer] : observed_) store_state(place.first, place.second);
   if (tier_ != nullptr) keep_in_tier();
-  for (const auto& [place, layer] : observed_) {
-    const auto& [rows, name] = place;
-    const auto state = kept_.at(rows).extract(name);
-    room_.release(state.mapped()->bytes());
-    store_.put_fact(part_.owner, text_.first(as_size(rows)), name, state.mapped());
-  }
+  for (const auto& [place, layer] : observed_) kept_.at(place.first).erase(place.second);
   observed_.clear();
+}
+
+void KnownText::store_state(int rows, const std::string& name) {
+  const auto& state = kept_.at(rows).at(name);
+  room_.release(state->bytes());
+  const auto growing = growing_.find(name);
+  if (growing == growing_.end()) return store_.put_fact(part_.owner, text_.first(as_size(rows)), name, state);
+  const std::size_t first = growing->second.pieces().size();
+  try {
+    growing->second.add(account_, *state);
+  } catch (const MemoryError& error) {
+    log().info("a text is not stored whole: {}", error.what());
+  }
+  store_.put_pieces(part_.owner, text_, first, name, growing->second.pieces().subspan(first));
 }
 
 void KnownText::keep_in_tier() const {
@@ -133,10 +165,17 @@ void KnownText::keep_in_tier() const {
   for (std::size_t i = 0; i < chain_.size(); ++i) values.push_back({names[i], {chain_[i], &chain_[i]->rows()}});
   const auto add = [&](int rows, const std::string& name, const LayerBytesPtr& state) {
     const auto blocks = as_size(rows / TextBlock::kTokens);
-    if (blocks <= names.size()) values.push_back({tier_->name_of_state(names[blocks - 1], name), state});
+    if (blocks <= names.size() && state->bytes() > 0)
+      values.push_back({tier_->name_of_state(names[blocks - 1], name), state});
   };
   for (const auto& [name, state] : found_) add(tokens(), name, state);
-  for (const auto& [place, layer] : observed_) add(place.first, place.second, kept_.at(place.first).at(place.second));
+  for (const auto& [place, layer] : observed_) {
+    if (!growing_.contains(place.second)) add(place.first, place.second, kept_.at(place.first).at(place.second));
+  }
+  for (const auto& [name, state] : growing_) {
+    int rows = 0;
+    for (const auto& piece : state.pieces()) add(rows += TextBlock::kTokens, name, piece);
+  }
   tier_->keep(std::move(values));
 }
 

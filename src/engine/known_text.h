@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "cache/scratch.h"
+#include "engine/growing_state.h"
 #include "engine/hidden_states.h"
 #include "engine/session_impl.h"
 #include "engine/stored_part.h"
@@ -41,7 +42,7 @@ class KnownText {
   int tokens() const { return known_ * TextBlock::kTokens; }
   /// Tokens that can be taken by a text that begins with the first `common` tokens of this one and needs these states,
   /// when this one is stored.
-  int will_store(int common, std::span<const std::string> states) const;
+  int will_store(int common, const FactNames& states) const;
   const std::string& owner() const { return part_.owner; }
   /// Puts the known rows in `rows`, rounded to whole blocks, into a scratch. They replace its rows from the first of
   /// them on.
@@ -57,10 +58,13 @@ class KnownText {
   /// Takes what the limits allow, unless it is less than now.
   void find(const PassLimits& limits);
   void reserve_states(const PassLimits& limits, std::size_t shared);
+  /// Bytes of a state that grows, in each layer, after the first blocks: [0 … last block][layer].
+  std::vector<std::vector<std::size_t>> ends_of(const PassLimits& limits, const std::string& name) const;
   /// Rows after which states are kept: the part's, for the same text; those of the last whole block, for longer texts;
   /// and the first ones, in `shared` blocks, that a stored text has, too.
   std::set<int> places_of_states(std::size_t shared) const;
   void reserve_blocks(const model::Hparams& hparams);
+  void store_state(int rows, const std::string& name);
   /// Queues the chain and the states for writing.
   void keep_in_tier() const;
 
@@ -69,10 +73,11 @@ class KnownText {
   TextTier* tier_;
   StoredPart part_;
   std::span<const Token> text_;
-  std::vector<TextBlockPtr> chain_;                          ///< stored blocks of the text's beginning
-  int known_ = 0;                                            ///< number of these blocks that the reading uses
-  std::vector<std::shared_ptr<TextBlock>> read_;             ///< new blocks, after the chain
-  std::map<std::string, LayerBytesPtr, std::less<>> found_;  ///< states after the known tokens
+  std::vector<TextBlockPtr> chain_;                           ///< stored blocks of the text's beginning
+  int known_ = 0;                                             ///< number of these blocks that the reading uses
+  std::vector<std::shared_ptr<TextBlock>> read_;              ///< new blocks, after the chain
+  std::map<std::string, LayerBytesPtr, std::less<>> found_;   ///< states after the known tokens that do not grow
+  std::map<std::string, GrowingState, std::less<>> growing_;  ///< those that do
   /// States that are being written or will be, by the rows after which they hold, and by name.
   std::map<int, std::map<std::string, std::shared_ptr<LayerBytes>, std::less<>>> kept_;
   /// Those that are being written, with the last layer. Of several branches, whose states are equal, one writes.

@@ -135,9 +135,10 @@ StateSizes PrefillPlan::states(const model::Hparams& hparams, int rows) const {
       for (const auto& request : branch.requests[as_size(hparams.kind_of[as_size(layer)])].different()) {
         const auto name = request->state_name();
         if (name.empty()) continue;
-        auto& sizes = out[name];
-        sizes.resize(as_size(hparams.n_kv_layer));
-        sizes[as_size(layer)] = request->state_bytes(site, rows);
+        auto& size = out[name];
+        size.grows = request->state_grows();
+        size.bytes.resize(as_size(hparams.n_kv_layer));
+        size.bytes[as_size(layer)] = request->state_bytes(site, rows);
       }
     }
   }

@@ -29,13 +29,17 @@ struct StoredPart {
   ElementType type = ElementType::f16;  ///< of stored keys and values
 };
 
-/// Bytes of observers' states in each layer, by name.
-using StateSizes = std::map<std::string, std::vector<std::size_t>>;
+/// Size of an observer's state after some rows.
+struct StateSize {
+  std::vector<std::size_t> bytes;  ///< of each layer
+  bool grows = false;              ///< it begins with the state after fewer rows
+};
+/// By the state's name.
+using StateSizes = std::map<std::string, StateSize>;
 
-/// Names of states.
-inline std::vector<std::string> names_of(const StateSizes& states) {
-  std::vector<std::string> out;
-  for (const auto& [name, sizes] : states) out.push_back(name);
+inline FactNames names_of(const StateSizes& states) {
+  FactNames out;
+  for (const auto& [name, size] : states) (size.grows ? out.along : out.after).push_back(name);
   return out;
 }
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/as_size.h"
+#include "engine/growing_state.h"
 
 namespace winnow::engine {
 
@@ -23,6 +24,7 @@ TextFetch::TextFetch(Session::Impl& session, TextTiers stores, StoredPart part, 
       text_(text.first(as_size(limits.most(part_)))),
       limits_(limits),
       states_(engine::names_of(limits.states(part_.most))),
+      all_(states_.along),
       chain_(stores.memory.find(part_.owner, text_)),
       known_(stores.memory.blocks_with_facts(part_.owner, text_, chain_.size(), states_)),
       first_(chain_.size()),
@@ -30,11 +32,12 @@ TextFetch::TextFetch(Session::Impl& session, TextTiers stores, StoredPart part, 
       room_(stores.memory),
       moved_(Clock::now()) {
   if (text_.size() < (known_ + 1) * kBlockTokens || !stores_.tier->may_read()) return;
+  all_.insert(all_.end(), states_.after.begin(), states_.after.end());
   names_ = stores_.tier->names(part_.owner, text_);
   asked_ = std::make_shared<TierRequest>();
   asked_->names.assign(names_.begin() + static_cast<std::ptrdiff_t>(chain_.size()), names_.end());
   for (std::size_t i = known_; i < names_.size(); ++i) {
-    for (const auto& state : states_) asked_->names.push_back(stores_.tier->name_of_state(names_[i], state));
+    for (const auto& state : all_) asked_->names.push_back(stores_.tier->name_of_state(names_[i], state));
   }
   phase_ = Phase::looking;
   stores_.tier->look(asked_);
@@ -49,8 +52,7 @@ bool TextFetch::advance() {
     return false;
   }
   if (phase_ == Phase::looking) {
-    exist_ = std::move(asked_->exist);
-    shared_ = found_blocks();
+    take_existing();
     begin_reading();
   } else {
     store();
@@ -69,14 +71,42 @@ std::size_t TextFetch::found_blocks() const {
   return first_ + as_size(std::find(exist_.begin(), end, false) - exist_.begin());
 }
 
-/// Place in exist_ of the first state after some blocks. REQUIRES: more than the known ones.
-std::size_t TextFetch::states_after(std::size_t blocks) const {
-  return names_.size() - first_ + (blocks - 1 - known_) * states_.size();
+void TextFetch::take_existing() {
+  exist_ = std::move(asked_->exist);
+  shared_ = found_blocks();
+  if (all_.empty()) return;
+  for (std::size_t blocks = known_; blocks <= shared_; ++blocks)
+    sizes_.push_back(limits_.states(static_cast<int>(blocks) * TextBlock::kTokens));
+  for (std::size_t blocks = known_ + 1; blocks <= shared_; ++blocks) {
+    for (std::size_t state = 0; state < states_.along.size(); ++state) {
+      const auto sizes = state_sizes(blocks, state);
+      if (std::ranges::all_of(sizes, [](std::size_t size) { return size == 0; }))
+        exist_[state_after(blocks, state)] = true;
+    }
+  }
 }
 
-bool TextFetch::has_states(std::size_t blocks) const {
-  const auto begin = exist_.begin() + static_cast<std::ptrdiff_t>(states_after(blocks));
-  return std::all_of(begin, begin + static_cast<std::ptrdiff_t>(states_.size()), [](bool exists) { return exists; });
+std::size_t TextFetch::state_after(std::size_t blocks, std::size_t state) const {
+  return names_.size() - first_ + (blocks - 1 - known_) * all_.size() + state;
+}
+
+std::vector<std::size_t> TextFetch::state_sizes(std::size_t blocks, std::size_t state) const {
+  const auto& all = sizes_[blocks - known_].at(all_[state]);
+  return all.grows ? piece_sizes(sizes_[blocks - 1 - known_].at(all_[state]).bytes, all.bytes) : all.bytes;
+}
+
+std::size_t TextFetch::with_states(std::size_t blocks) const {
+  const auto has_all = [&](std::size_t after, std::size_t first, std::size_t end) {
+    for (std::size_t state = first; state < end; ++state) {
+      if (!exist_[state_after(after, state)]) return false;
+    }
+    return true;
+  };
+  const std::size_t along = states_.along.size();
+  std::size_t out = known_;
+  while (out < blocks && has_all(out + 1, 0, along)) ++out;
+  while (out > known_ && !has_all(out, along, all_.size())) --out;
+  return out;
 }
 
 /// Returns false if there is no room for all of them.
@@ -96,25 +126,40 @@ bool TextFetch::add_blocks(TierRequest& wanted) {
 
 /// Returns false if there is no room for all of them.
 bool TextFetch::add_states(TierRequest& wanted) {
-  for (const auto& [name, sizes] : limits_.states(static_cast<int>(reached_) * TextBlock::kTokens)) {
-    const auto make = [&, &sizes = sizes] {
-      wanted.layers.push_back(std::make_shared<LayerBytes>(session_.account, sizes, "states of a text"));
-    };
-    if (!room_.reserve(LayerBytes::bytes(sizes), make)) return false;
-    wanted.names.push_back(stores_.tier->name_of_state(names_[reached_ - 1], name));
+  along_.assign(states_.along.size(), {});
+  after_.clear();
+  wanted_.clear();
+  for (std::size_t state = 0; state < all_.size(); ++state) {
+    const bool grows = state < along_.size();
+    for (std::size_t blocks = grows ? known_ + 1 : reached_; blocks <= reached_; ++blocks) {
+      if (!add_state(wanted, blocks, state, grows ? along_[state] : after_)) return false;
+    }
   }
+  return true;
+}
+
+bool TextFetch::add_state(TierRequest& wanted, std::size_t blocks, std::size_t state, std::vector<LayerBytesPtr>& to) {
+  const auto sizes = state_sizes(blocks, state);
+  std::shared_ptr<LayerBytes> bytes;
+  const auto make = [&] { bytes = std::make_shared<LayerBytes>(session_.account, sizes, "states of a text"); };
+  if (!room_.reserve(LayerBytes::bytes(sizes), make)) return false;
+  to.push_back(bytes);
+  if (bytes->bytes() == 0) return true;
+  wanted.names.push_back(stores_.tier->name_of_state(names_[blocks - 1], all_[state]));
+  wanted.layers.push_back(std::move(bytes));
+  wanted_.push_back(state_after(blocks, state));
   return true;
 }
 
 /// Takes as many blocks as have room in memory. States need all blocks before them.
 void TextFetch::begin_reading() {
-  reached_ = found_blocks();
-  while (reached_ > known_ && !has_states(reached_)) --reached_;
+  reached_ = with_states(found_blocks());
   if (reached_ == known_) return end();
   const auto wanted = std::make_shared<TierRequest>();
   const bool have_room = add_blocks(*wanted) && add_states(*wanted);
-  if (wanted->names.empty() || (!have_room && !states_.empty())) return end();
+  if (!have_room && !all_.empty()) return end();
   asked_ = wanted;
+  if (wanted->names.empty()) return store();  // pieces of states that are empty
   phase_ = Phase::reading;
   moved_ = Clock::now();
   stores_.tier->read(asked_);
@@ -127,10 +172,10 @@ void TextFetch::store() {
   room_.release();
   stores_.memory.put(part_.owner, chain_);
   if (asked.good < asked.names.size()) return read_less(asked.good);
-  for (std::size_t i = new_.size(); i < asked.names.size(); ++i) {
-    facts_.push_back(asked.layers[i]);
-    stores_.memory.put_fact(part_.owner, text_.first(reached_ * kBlockTokens), asked.names[i].state, facts_.back());
-  }
+  for (std::size_t i = 0; i < along_.size(); ++i)
+    stores_.memory.put_pieces(part_.owner, text_, known_, states_.along[i], along_[i]);
+  for (std::size_t i = 0; i < after_.size(); ++i)
+    stores_.memory.put_fact(part_.owner, text_.first(reached_ * kBlockTokens), states_.after[i], after_[i]);
   end();
 }
 
@@ -138,7 +183,7 @@ void TextFetch::store() {
 void TextFetch::read_less(std::size_t bad) {
   if (!stores_.tier->may_read()) return end();
   const std::size_t blocks = new_.size();
-  exist_[bad < blocks ? chain_.size() - first_ : states_after(reached_) + bad - blocks] = false;
+  exist_[bad < blocks ? chain_.size() - first_ : wanted_[bad - blocks]] = false;
   new_.clear();
   begin_reading();
 }

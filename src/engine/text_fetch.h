@@ -36,13 +36,20 @@ class TextFetch {
   enum class Phase : std::uint8_t { looking, reading, ended };
   bool is_stuck();
   void begin_reading();
+  /// Takes over what a look has found, and computes sizes of states.
+  void take_existing();
   /// Number of blocks in memory or in the tier.
   std::size_t found_blocks() const;
-  std::size_t states_after(std::size_t blocks) const;
-  /// True if the tier has all states after the first blocks. REQUIRES: more than the known ones.
-  bool has_states(std::size_t blocks) const;
+  /// Place in exist_ of a state, the number `state` of all_, after some blocks. REQUIRES: more than the known ones.
+  std::size_t state_after(std::size_t blocks, std::size_t state) const;
+  /// The most of the first blocks about which the tier has all states; those known, if there are no more.
+  std::size_t with_states(std::size_t blocks) const;
   bool add_blocks(TierRequest& wanted);
   bool add_states(TierRequest& wanted);
+  /// Adds a state after some blocks, or its piece with the last of them, to `wanted` and `to`.
+  bool add_state(TierRequest& wanted, std::size_t blocks, std::size_t state, std::vector<LayerBytesPtr>& to);
+  /// Bytes of that in each layer.
+  std::vector<std::size_t> state_sizes(std::size_t blocks, std::size_t state) const;
   void store();
   void read_less(std::size_t bad);
   void end();
@@ -52,18 +59,22 @@ class TextFetch {
   StoredPart part_;
   std::span<const Token> text_;
   PassLimits limits_;
-  std::vector<std::string> states_;  ///< names of the states that the reading needs
+  FactNames states_;                 ///< states that the reading needs
+  std::vector<std::string> all_;     ///< all their names, first those that are stored along the text
   std::vector<TextBlockPtr> chain_;  ///< blocks in memory
   std::size_t known_;                ///< number of them after which all these states are in memory, too
   std::size_t first_;                ///< number of blocks that were in memory at first
   std::size_t shared_;               ///< number of blocks in memory or in the tier
   std::vector<TextName> names_;      ///< of the part's blocks
   /// Whether the tier has each of the blocks after the first ones, and then the states after each block that is not
-  /// known.
+  /// known. Empty pieces of states exist.
   std::vector<bool> exist_;
-  std::size_t reached_ = 0;                      ///< number of blocks after which the reading is to begin
-  std::vector<std::shared_ptr<TextBlock>> new_;  ///< blocks that are read
-  std::vector<LayerBytesPtr> facts_;             ///< states that were read
+  std::vector<StateSizes> sizes_;                  ///< of the states after each block from the known ones on
+  std::vector<std::size_t> wanted_;                ///< place in exist_ of each state or piece that is read
+  std::size_t reached_ = 0;                        ///< number of blocks after which the reading is to begin
+  std::vector<std::shared_ptr<TextBlock>> new_;    ///< blocks that are read
+  std::vector<std::vector<LayerBytesPtr>> along_;  ///< pieces of states that are read, [name][block after the known]
+  std::vector<LayerBytesPtr> after_;               ///< other states that are read, [name]
   std::shared_ptr<TierRequest> asked_;
   Phase phase_ = Phase::ended;
   TextRoom room_;

@@ -92,9 +92,9 @@ class TextReading {
   struct Known {
     std::uint64_t generation;  ///< of `texts_.memory`
     StoredPart part;
-    std::vector<std::string> states;  ///< that observers need
-    int most;                         ///< tokens that may be taken
-    int tokens;                       ///< of these, tokens that are stored
+    FactNames states;  ///< that observers need
+    int most;          ///< tokens that may be taken
+    int tokens;        ///< of these, tokens that are stored
   };
   /// Null if the text is not looked up. REQUIRES: not begun.
   const Known* known_now() const;

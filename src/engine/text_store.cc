@@ -79,29 +79,34 @@ std::vector<TextBlockPtr> TextStore::find(std::string_view owner, std::span<cons
   return out;
 }
 
-std::size_t TextStore::with_facts(std::span<Node* const> nodes, std::size_t most, std::span<const std::string> names) {
-  std::size_t blocks = std::min(most, nodes.size());
-  const auto has_all = [&](const Node& node) {
-    return std::ranges::all_of(names, [&](const std::string& name) { return node.facts.contains(name); });
+std::size_t TextStore::with_facts(std::span<Node* const> nodes, std::size_t most, const FactNames& names) {
+  const auto has_all = [&](std::size_t block, const std::vector<std::string>& all) {
+    return std::ranges::all_of(all, [&](const auto& name) { return nodes[block]->facts.contains(name); });
   };
-  while (blocks > 0 && !has_all(*nodes[blocks - 1])) --blocks;
+  std::size_t blocks = 0;
+  while (blocks < std::min(most, nodes.size()) && has_all(blocks, names.along)) ++blocks;
+  while (blocks > 0 && !has_all(blocks - 1, names.after)) --blocks;
   return blocks;
 }
 
 std::size_t TextStore::blocks_with_facts(std::string_view owner, std::span<const Token> text, std::size_t most,
-                                         std::span<const std::string> names) const {
+                                         const FactNames& names) const {
   return with_facts(chain(owner, text), most, names);
 }
 
 TextStore::Facts TextStore::find_facts(std::string_view owner, std::span<const Token> text, std::size_t most,
-                                       std::span<const std::string> names) {
+                                       const FactNames& names) {
   const auto nodes = chain(owner, text);
   Facts out{.blocks = with_facts(nodes, most, names)};
-  for (const auto& name : names) {
-    if (out.blocks == 0) break;
-    auto& node = *nodes[out.blocks - 1];
-    use_fact(node, name, ++uses_);
-    out.facts.push_back(node.facts.at(name).bytes);
+  if (out.blocks == 0) return out;
+  const auto take = [&](std::size_t block, const std::string& name) {
+    use_fact(*nodes[block], name, ++uses_);
+    return nodes[block]->facts.at(name).bytes;
+  };
+  for (const auto& name : names.after) out.after.push_back(take(out.blocks - 1, name));
+  for (const auto& name : names.along) {
+    auto& pieces = out.along.emplace_back(out.blocks);
+    for (std::size_t block = out.blocks; block-- > 0;) pieces[block] = take(block, name);  // the last is dropped first
   }
   return out;
 }
@@ -175,15 +180,29 @@ void TextStore::put(std::string_view owner, std::span<const TextBlockPtr> chain)
 void TextStore::put_fact(std::string_view owner, std::span<const Token> text, const std::string& name,
                          LayerBytesPtr fact) {
   auto nodes = chain(owner, text);
-  if (nodes.size() * as_size(TextBlock::kTokens) != text.size() || nodes.back()->facts.contains(name)) return;
-  held_ += fact->bytes();
-  nodes.back()->facts.emplace(name, Node::Fact{std::move(fact)});
-  ++generation_;
-  use_fact(*nodes.back(), name, ++uses_);
+  if (nodes.size() * as_size(TextBlock::kTokens) != text.size()) return;
+  if (!add_fact(*nodes.back(), name, std::move(fact))) return;
   nodes.pop_back();
   for (Node* const earlier : nodes) {
     if (earlier->facts.contains(name) && earlier->next.size() < 2) use_fact(*earlier, name, 0);
   }
+}
+
+bool TextStore::add_fact(Node& node, const std::string& name, LayerBytesPtr fact) {
+  const std::size_t bytes = fact->bytes();
+  if (!node.facts.try_emplace(name, Node::Fact{std::move(fact)}).second) return false;
+  held_ += bytes;
+  ++generation_;
+  use_fact(node, name, ++uses_);
+  return true;
+}
+
+void TextStore::put_pieces(std::string_view owner, std::span<const Token> text, std::size_t first,
+                           const std::string& name, std::span<const LayerBytesPtr> pieces) {
+  const auto nodes = chain(owner, text);
+  if (nodes.size() < first) return;
+  for (std::size_t i = std::min(pieces.size(), nodes.size() - first); i-- > 0;)
+    add_fact(*nodes[first + i], name, pieces[i]);
 }
 
 }  // namespace winnow::engine

@@ -53,6 +53,12 @@ class TextBlock {
 
 using TextBlockPtr = std::shared_ptr<const TextBlock>;
 
+/// Names of facts about a text.
+struct FactNames {
+  std::vector<std::string> after = {};  ///< each is stored as a whole, with the last block of the text that it is about
+  std::vector<std::string> along = {};  ///< each is stored in pieces, one with every block
+};
+
 /// Chains of blocks by owner: texts with the same beginning share its blocks. Facts about the text up to the end of a
 /// block are stored with it, by name. When there is no room, the least recently used blocks and facts are dropped,
 /// blocks from the ends of chains and with their facts.
@@ -61,7 +67,8 @@ class TextStore {
   /// Facts about the first `blocks` blocks of a text.
   struct Facts {
     std::size_t blocks = 0;
-    std::vector<LayerBytesPtr> facts = {};  ///< [name]
+    std::vector<LayerBytesPtr> after = {};               ///< [name]
+    std::vector<std::vector<LayerBytesPtr>> along = {};  ///< [name][block]
   };
 
   explicit TextStore(std::size_t memory) : memory_(memory) {}
@@ -69,13 +76,12 @@ class TextStore {
   std::size_t memory() const { return memory_; }
   /// The longest stored chain that the text begins with; its blocks count as used.
   std::vector<TextBlockPtr> find(std::string_view owner, std::span<const Token> text);
-  /// The longest beginning of a stored chain, up to `most` blocks, after which all these facts are stored. They count
+  /// The longest beginning of a stored chain, up to `most` blocks, about which all these facts are stored. They count
   /// as used.
-  Facts find_facts(std::string_view owner, std::span<const Token> text, std::size_t most,
-                   std::span<const std::string> names);
+  Facts find_facts(std::string_view owner, std::span<const Token> text, std::size_t most, const FactNames& names);
   /// Number of blocks that find_facts() finds now.
   std::size_t blocks_with_facts(std::string_view owner, std::span<const Token> text, std::size_t most,
-                                std::span<const std::string> names) const;
+                                const FactNames& names) const;
   /// Reserves bytes for new blocks and facts; false if those in use leave no room for them.
   bool reserve(std::size_t bytes);
   void release(std::size_t bytes) { reserved_ -= bytes; }
@@ -85,6 +91,9 @@ class TextStore {
   /// beginnings of the text are among the first to be dropped, except where texts branch off. REQUIRES: a chain of
   /// blocks in use.
   void put_fact(std::string_view owner, std::span<const Token> text, const std::string& name, LayerBytesPtr fact);
+  /// Stores pieces of a fact with the blocks of a stored chain from `first` on, except those that are there already.
+  void put_pieces(std::string_view owner, std::span<const Token> text, std::size_t first, const std::string& name,
+                  std::span<const LayerBytesPtr> pieces);
 
   /// Changes whenever the set of stored blocks and facts changes.
   std::uint64_t generation() const { return generation_; }
@@ -116,13 +125,15 @@ class TextStore {
   /// Nodes of the longest chain.
   std::vector<Node*> chain(std::string_view owner, std::span<const Token> text) const;
   /// Number of the first nodes, at most `most`, after which all these facts are stored.
-  static std::size_t with_facts(std::span<Node* const> nodes, std::size_t most, std::span<const std::string> names);
+  static std::size_t with_facts(std::span<Node* const> nodes, std::size_t most, const FactNames& names);
   /// Marks blocks as used, the last one first: the end of a chain is dropped before its beginning.
   void touch(std::span<Node* const> chain);
   /// `used`: 0 for what is dropped first.
   void use_fact(Node& node, const std::string& name, std::uint64_t used);
   /// Drops the least recently used fact or leaf that nothing else holds. Returns false if there is none.
   bool drop_one();
+  /// Returns false if the fact is there already.
+  bool add_fact(Node& node, const std::string& name, LayerBytesPtr fact);
   void drop_fact(Node& node, const std::string& name);
   void drop_leaf(Node& node);
 

@@ -20,7 +20,7 @@ namespace winnow::engine {
 namespace {
 
 constexpr std::string_view kTextMagic = "winnowTX";
-constexpr std::uint32_t kTextVersion = 2;
+constexpr std::uint32_t kTextVersion = 3;
 
 TextKey key_of_bytes(std::span<const std::byte> bytes) { return {hash_of(bytes, 1), hash_of(bytes, 2)}; }
 

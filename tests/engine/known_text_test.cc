@@ -219,12 +219,14 @@ TEST_F(KnownTexts, repeat_only_chunks_that_no_state_has) {
   EXPECT_GE(known_by("kvzip:after=chunk,chunk=128"), text_alone + 3);
 }
 
-/// The second text is read anew, as no state is stored where it branches off. Others find the one that it leaves.
+/// States that grow are there wherever texts branch off. Otherwise the second text is read anew, and others find the
+/// state that it leaves.
 TEST_F(KnownTexts, leave_states_where_they_branch_off) {
   Session session(model_, options());
   const auto common = tokens(320, 3);
   for (const auto& spec : kWithStates) {
     const auto keep = options_of(spec, "64");
+    const bool grows = std::string_view(spec).find("kvz") != std::string_view::npos;
     for (const auto& texts : {std::string(), folder_ / "branches"}) {
       std::unique_ptr<Scheduler> scheduler;
       for (unsigned i = 0; i < 4; ++i) {
@@ -237,7 +239,7 @@ TEST_F(KnownTexts, leave_states_where_they_branch_off) {
         text.insert(text.end(), own.begin(), own.end());
         const auto end = run(*scheduler, request(keep, text, spec));
         EXPECT_EQ(answer_of(end), anew(session, keep, text)) << spec << ", text " << i;
-        EXPECT_EQ(end.cached_tokens, i < 2 ? 0 : 320) << spec << ", text " << i;
+        EXPECT_EQ(end.cached_tokens, i < (grows ? 1 : 2) ? 0 : 320) << spec << ", text " << i;
       }
     }
   }
@@ -312,16 +314,50 @@ TEST_F(KnownTexts, drop_states_that_longer_texts_have_followed_before_blocks) {
   for (const int after : {1, 3})
     store.put_fact("", first(after), names[0], std::make_shared<engine::LayerBytes>(impl.account, sizes, "sums"));
   EXPECT_EQ(store.held(), blocks + 2 * state);
-  EXPECT_EQ(store.find_facts("", text, 2, names).blocks, 1U);
-  EXPECT_EQ(store.find_facts("", text, 3, names).blocks, 3U);
+  EXPECT_EQ(store.find_facts("", text, 2, {.after = names}).blocks, 1U);
+  EXPECT_EQ(store.find_facts("", text, 3, {.after = names}).blocks, 3U);
 
   store.put_fact("", first(2), names[0], std::make_shared<engine::LayerBytes>(impl.account, sizes, "sums"));
   ASSERT_TRUE(store.reserve(state));
-  EXPECT_EQ(store.find_facts("", text, 3, names).blocks, 3U);
-  EXPECT_EQ(store.find_facts("", text, 2, names).blocks, 2U);
-  EXPECT_EQ(store.find_facts("", text, 1, names).blocks, 0U) << "the state that another one has followed";
+  EXPECT_EQ(store.find_facts("", text, 3, {.after = names}).blocks, 3U);
+  EXPECT_EQ(store.find_facts("", text, 2, {.after = names}).blocks, 2U);
+  EXPECT_EQ(store.find_facts("", text, 1, {.after = names}).blocks, 0U) << "the state that another one has followed";
   EXPECT_EQ(store.find("", text).size(), 3U);
   EXPECT_EQ(store.held(), blocks + 2 * state);
+}
+
+TEST_F(KnownTexts, are_taken_as_far_as_every_block_has_its_piece_of_a_state) {
+  Session session(model_, options());
+  auto& impl = session.impl();
+  const auto text = tokens(4 * engine::TextBlock::kTokens, 1);
+  const std::vector<std::size_t> sizes(as_size(impl.hparams.n_kv_layer), 1024);
+  const auto fact = [&] { return std::make_shared<engine::LayerBytes>(impl.account, sizes, "a fact"); };
+  engine::TextStore store(kMemory);
+  std::vector<engine::TextBlockPtr> chain;
+  for (int i = 0; i < 4; ++i)
+    chain.push_back(std::make_shared<engine::TextBlock>(
+        impl.account, impl.hparams, ElementType::f16,
+        std::span(text).subspan(as_size(i) * engine::kBlockTokens, engine::kBlockTokens)));
+  store.put("", chain);
+  const auto pieces_of = [&](const engine::FactNames& names) {
+    const auto found = store.find_facts("", text, 4, names);
+    return found.along.empty() ? 0 : found.along.front().size();
+  };
+  const std::vector<std::string> scores = {"scores"};
+  EXPECT_EQ(pieces_of({.along = scores}), 0U);
+  const std::vector<engine::LayerBytesPtr> two = {fact(), fact()};
+  store.put_pieces("", text, 0, "scores", two);
+  EXPECT_EQ(pieces_of({.along = scores}), 2U);
+  store.put_pieces("", text, 3, "scores", std::span(two).first(1));
+  EXPECT_EQ(pieces_of({.along = scores}), 2U) << "the third is missing";
+  store.put_pieces("", text, 1, "scores", two);
+  EXPECT_EQ(pieces_of({.along = scores}), 4U);
+  EXPECT_EQ(store.find_facts("", text, 4, {.along = scores}).along.front()[1], two[1]) << "the first one stays";
+  store.put_fact("", std::span(text).first(3 * engine::kBlockTokens), "sums", fact());
+  EXPECT_EQ(pieces_of({.after = {"sums"}, .along = scores}), 3U);
+  const auto held = store.held();
+  store.put_pieces("", text, 0, "scores", two);
+  EXPECT_EQ(store.held(), held);
 }
 
 TEST_F(KnownTexts, give_the_memory_of_states_back) {

@@ -138,6 +138,8 @@ class WINNOW_EXPORT ObserverRequest {
   /// every prompt with these rows and in every process, as states are also stored in files: the name contains the
   /// options that change the numbers. Empty: there is no state, and the observer must see the rows from first_row() on.
   virtual std::string state_name() const { return {}; }
+  /// True if the state after some rows begins with the bytes of the state after fewer rows.
+  virtual bool state_grows() const { return false; }
   /// Bytes of the state after `rows` rows.
   virtual std::size_t state_bytes(const ObservedLayer& /*layer*/, int /*rows*/) const { return 0; }
   /// Draft tokens that passages of the replay repeat.

@@ -32,21 +32,25 @@ class Predicted : public ObserverOf<Scores> {
 
   /// Scores depend on the session's calibration, which is part of what identifies a stored state.
   static std::string state_name(const Wanted& /*wanted*/) { return "predictions"; }
+  /// [rows][H_kv]: later rows do not change the scores of earlier ones.
+  static constexpr bool kStateGrows = true;
   static std::size_t state_bytes(const Wanted& /*wanted*/, const ObservedLayer& layer, int rows) {
     return as_size(layer.prompt.kv_heads) * as_size(rows) * sizeof(float);
   }
   void take_state(int rows, std::span<const std::byte> state) override {
     const auto* from = reinterpret_cast<const float*>(state.data());
-    for (int head = 0; head < scores_.heads(); ++head, from += rows)
-      std::copy_n(from, rows, scores_.head(head).begin());
+    for (int row = 0; row < rows; ++row) {
+      for (int head = 0; head < scores_.heads(); ++head) scores_.head(head)[as_size(row)] = *from++;
+    }
   }
   void keep_state(int rows, std::span<std::byte> state) override {
     kept_.emplace(rows, reinterpret_cast<float*>(state.data()));
   }
-  /// Later rows do not change the scores of earlier ones.
   void end_layer(const EndedLayer& /*layer*/) override {
     for (auto [rows, to] : kept_) {
-      for (int head = 0; head < scores_.heads(); ++head) to = std::copy_n(scores_.head(head).begin(), rows, to);
+      for (int row = 0; row < rows; ++row) {
+        for (int head = 0; head < scores_.heads(); ++head) *to++ = scores_.head(head)[as_size(row)];
+      }
     }
   }
 

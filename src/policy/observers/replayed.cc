@@ -44,6 +44,8 @@ class Replayed : public ObserverOf<attention::ColumnStatistics> {
     return fmt::format("{} {} {}", replay.name, replay.reduction == attention::Reduction::max ? "max" : "sum",
                        replay.scale == attention::RowScale::one ? "one" : "inverse-input");
   }
+  /// [columns][H_q]: later passages do not change columns that earlier ones have recorded.
+  static constexpr bool kStateGrows = true;
   static std::size_t state_bytes(const Wanted& wanted, const ObservedLayer& layer, int rows) {
     return as_size(query_heads(wanted, layer)) * known_columns(wanted.replay, rows) * sizeof(float);
   }
@@ -51,7 +53,9 @@ class Replayed : public ObserverOf<attention::ColumnStatistics> {
   void take_state(int rows, std::span<const std::byte> state) override {
     const std::size_t known = known_columns(replay_, rows);
     const auto* from = reinterpret_cast<const float*>(state.data());
-    for (int h = 0; h < columns_.query_heads(); ++h, from += known) std::copy_n(from, known, columns_.head(h).begin());
+    for (std::size_t column = 0; column < known; ++column) {
+      for (int h = 0; h < columns_.query_heads(); ++h) columns_.head(h)[column] = *from++;
+    }
   }
   void keep_state(int rows, std::span<std::byte> state) override {
     kept_.emplace(rows, reinterpret_cast<float*>(state.data()));
@@ -59,7 +63,9 @@ class Replayed : public ObserverOf<attention::ColumnStatistics> {
   void end_layer(const EndedLayer& /*layer*/) override {
     for (auto [rows, to] : kept_) {
       const std::size_t known = known_columns(replay_, rows);
-      for (int h = 0; h < columns_.query_heads(); ++h) to = std::copy_n(columns_.head(h).begin(), known, to);
+      for (std::size_t column = 0; column < known; ++column) {
+        for (int h = 0; h < columns_.query_heads(); ++h) *to++ = columns_.head(h)[column];
+      }
     }
   }
 

@@ -12,8 +12,8 @@
 namespace winnow::policy {
 
 /// A request for an observer T that is constructed from a T::Wanted. T::bytes(wanted, layer) is its size;
-/// T::columns(wanted), if it exists, names the statistics that attention records for it; T::first_row, T::state_name
-/// and T::state_bytes are those of the request.
+/// T::columns(wanted), if it exists, names the statistics that attention records for it; T::first_row, T::state_name,
+/// T::kStateGrows and T::state_bytes are those of the request.
 template <class T>
 class Request : public ObserverRequest {
  public:
@@ -50,6 +50,13 @@ class Request : public ObserverRequest {
       return T::state_name(wanted_);
     } else {
       return {};
+    }
+  }
+  bool state_grows() const override {
+    if constexpr (requires { T::kStateGrows; }) {
+      return T::kStateGrows;
+    } else {
+      return false;
     }
   }
   std::size_t state_bytes(const ObservedLayer& layer, int rows) const override {
