@@ -2,6 +2,7 @@
 #include "engine/growing_state.h"
 
 #include <algorithm>
+#include <functional>
 #include <memory>
 #include <utility>
 
@@ -25,7 +26,8 @@ std::vector<std::byte> GrowingState::joined(int layer, int blocks) const {
 }
 
 void GrowingState::add(MemoryAccount& account, const LayerBytes& state) {
-  while (pieces_.size() + 1 < ends_.size()) {
+  const auto has = [&](const auto& end) { return std::ranges::equal(end, state.sizes(), std::ranges::less_equal()); };
+  while (pieces_.size() + 1 < ends_.size() && has(ends_[pieces_.size() + 1])) {
     const auto& begin = ends_[pieces_.size()];
     const auto sizes = piece_sizes(begin, ends_[pieces_.size() + 1]);
     auto piece = std::make_shared<LayerBytes>(account, sizes, "states of a text");

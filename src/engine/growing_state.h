@@ -21,7 +21,7 @@ class GrowingState {
 
   /// The state after the first `blocks` blocks in a layer. REQUIRES: pieces of these blocks.
   std::vector<std::byte> joined(int layer, int blocks) const;
-  /// Cuts the next pieces from a state that has them. Throws MemoryError.
+  /// Cuts the next pieces from a state, as many as it has. Throws MemoryError.
   void add(MemoryAccount& account, const LayerBytes& state);
   /// [block]
   std::span<const LayerBytesPtr> pieces() const { return pieces_; }
