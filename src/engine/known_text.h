@@ -80,7 +80,7 @@ class KnownText {
   std::map<std::string, GrowingState, std::less<>> growing_;  ///< those that do
   /// States that are being written or will be, by the rows after which they hold, and by name.
   std::map<int, std::map<std::string, std::shared_ptr<LayerBytes>, std::less<>>> kept_;
-  /// Those that are being written, with the last layer. Of several branches, whose states are equal, one writes.
+  /// States that are being written, with the last layer. If several branches have the same state, one writes it.
   std::map<std::pair<int, std::string>, int> observed_;
   TextRoom room_;
 };
