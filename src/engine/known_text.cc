@@ -49,7 +49,7 @@ void KnownText::reserve_states(const PassLimits& limits, std::size_t shared) {
       if (size.grows && rows != *places.rbegin()) continue;
       room_.reserve(LayerBytes::bytes(size.bytes), [&, &name = name, &size = size] {
         kept_[rows].emplace(name, std::make_shared<LayerBytes>(account_, size.bytes, "states of a text"));
-        if (size.grows) growing_.try_emplace(name, GrowingState(ends_of(limits, name), {}));
+        if (size.grows && !growing_.contains(name)) growing_.emplace(name, GrowingState(ends_of(limits, name), {}));
       });
     }
   }
