@@ -162,7 +162,7 @@ def test_deltas_together_are_the_message_however_it_is_cut(winnow, path):
         text = found[1]
         for damaged in (text, text[: len(text) // 2], text + text, text.replace("{", "[", 1)):
             at_once = read(winnow, source, damaged)
-            for _ in range(3):
+            for _ in range(3 if damaged == text else 1):
                 came = read(winnow, source, damaged, cut(damaged, generator))
                 assert total(came["deltas"]) == came["streamed"] == at_once["streamed"]
             if damaged == text:
