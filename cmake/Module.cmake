@@ -9,6 +9,9 @@ function(winnow_module name)
                              ${PROJECT_SOURCE_DIR}/src)
   target_link_libraries(winnow_${name} PUBLIC ${M_DEPS} PRIVATE ${M_PRIVATE_DEPS} winnow_flags)
   winnow_jumbo(winnow_${name} ${M_KERNELS})
+  if(NOT M_KERNELS)  # With sanitizers, only kernels are worth the time to optimise them.
+    target_compile_options(winnow_${name} PRIVATE $<$<CONFIG:Debug>:-O0>)
+  endif()
 endfunction()
 
 # winnow_cold(TARGET): has no hot code, so it is compiled with less optimisation, in two thirds of the time.

@@ -76,7 +76,7 @@ def tasks(work):
     """Writes the samples for both programs, and lm-eval's tasks."""
     os.makedirs(f"{work}/data/short")
     book = BOOK.read_text()
-    texts = [f"{book[1000 * i : 1000 * i + 500]}\n{fact[0]}\n{book[1000 * i + 500 : 1000 * i + 1000]}\n" for i, fact in enumerate(FACTS)]
+    texts = [f"{book[1000 * i : 1000 * i + 250]}\n{fact[0]}\n{book[1000 * i + 250 : 1000 * i + 500]}\n" for i, fact in enumerate(FACTS)]
     write_lines(f"{work}/facts.jsonl", [{"text": text, "question": question, "outputs": [answer], "metric": "contains", "max_tokens": 8} for text, (_, question, answer) in zip(texts, FACTS)])
     write_lines(f"{work}/data/short/wic.jsonl", [dict(zip(("sentence1", "sentence2", "word", "label"), row)) for row in WORDS])
     for name, text in (("facts.yaml", GENERATION.format(work=work)), ("wic.yaml", CHOICE.format(work=work)), ("contains.py", CONTAINS)):
