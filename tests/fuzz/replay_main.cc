@@ -20,7 +20,7 @@ namespace {
 /// Cuts and changes of one seed at most, and inputs from all seeds together.
 constexpr int kCuts = 8;
 constexpr int kChanges = 32;
-constexpr int kInputs = 1200;
+constexpr int kInputs = 400;
 
 void run(const std::string& input) { LLVMFuzzerTestOneInput(input.data(), input.size()); }
 
