@@ -115,7 +115,8 @@ OTHERS = [
 
 @pytest.fixture(scope="module")
 def server(model, work):
-    with Server(model, "--context", "100000", "--documents", f"{work}/shelf") as one:
+    """Refuses long texts for their tokens, before it reads them."""
+    with Server(model, "--context", "1000", "--documents", f"{work}/shelf") as one:
         yield one
         one.wait_until_idle()
 
@@ -142,17 +143,10 @@ def test_each_limit_is_kept_to(server, limits):
         assert is_too_large(server, request(most + 1), most, unit), field
 
 
-@pytest.fixture(scope="module")
-def small_server(model):
-    """Refuses long texts for their tokens, before it reads them."""
-    with Server(model, "--context", "1000") as one:
-        yield one
-
-
 @pytest.mark.parametrize("name", TEXTS)
-def test_texts_of_a_conversation_may_be_large(small_server, name):
+def test_texts_of_a_conversation_may_be_large(server, name):
     """A text is not refused for its bytes: it reaches the tokenizer, or the template leaves it out."""
-    status, reply = small_server.post(*TEXTS[name]("some words " * 2000))
+    status, reply = server.post(*TEXTS[name]("some words " * 2000))
     assert status == 200 or re.search(r"\d tokens", json.dumps(reply["error"])), reply
 
 
