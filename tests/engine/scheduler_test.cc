@@ -210,12 +210,12 @@ TEST(SchedulerRealModel, answers_are_those_of_each_request_alone) {
   Session session(model, {});
   std::mt19937 random(5);
   std::vector<Asked> asked;
-  for (const char* spec : {"full", "ada-snapkv", "h2o", "ada(kvzip)"}) {
+  for (const char* spec : {"full", "snapkv", "ada-snapkv", "h2o", "ems", "ahakv", "quest", "ada(kvzip)"}) {
     const auto length = [&](int most) { return std::uniform_int_distribution<int>(most / 3, most)(random); };
     const auto tokens = [&](int n) { return test::random_tokens(n, model->info().n_vocab, random()); };
     const auto keep = options_of(spec, std::string(spec) == "full" ? "" : "64");
-    asked.push_back({keep, tokens(length(300)), {}, 12});
-    asked.push_back({keep, tokens(length(300)), tokens(length(30)), 12});
+    asked.push_back({keep, tokens(length(200)), {}, 12});
+    asked.push_back({keep, tokens(length(200)), tokens(length(30)), 12});
   }
   expect_as_alone(session, asked, std::vector{16, 3});
 }
