@@ -9,7 +9,7 @@ import subprocess
 import time
 
 import pytest
-from program import ADDRESS_SANITIZED, PATIENCE, WINNOW, check_refusal, make_tiny_gguf
+from program import PATIENCE, WINNOW, check_refusal, make_tiny_gguf
 
 
 def run(arguments, **options):
@@ -289,15 +289,6 @@ def test_no_tokens_have_no_negative_speed(model):
 def test_a_prompt_beyond_the_context_is_a_warning(model, long):
     result = run(["run", "-m", model, "--raw", "-f", long, "-n", "1"])
     assert result.returncode == 0 and "6004" in result.stderr and "256" in result.stderr, result
-
-
-@pytest.mark.skipif(ADDRESS_SANITIZED, reason="its shadow alone is terabytes")
-def test_too_little_memory(model, tmp_path):
-    def little_memory():
-        resource.setrlimit(resource.RLIMIT_AS, (230 << 20, 230 << 20))
-
-    huge = written(tmp_path, "huge.txt", b"some words " * 9_000)
-    check_refusal(run(["run", "-m", model, "--raw", "-f", huge, "--json", "--threads", "1"], preexec_fn=little_memory), 1, "available")
 
 
 def test_a_full_stdout():
