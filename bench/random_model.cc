@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writes a model of random weights in the shape of a real one, so that the real one's speed can be measured without its
 // weights.
-//   winnow_random_model SHAPE f16|q8_0|q4_k_m|mxfp4 FILE [--layers N]
+//   winnow_random_model SHAPE f16|q8_0|q4_k_m|mxfp4 FILE [--layers N] [--tokenizer FILE]
 // llama.cpp's own quantization chooses the type of each tensor. Memory and disk must hold the model in f16.
 #include <llama.h>
 
@@ -51,6 +51,8 @@ TinyModel llama2_7b() { return untied({"llama", 32, 32, 128, 32, 4096, 11008, 32
 TinyModel mistral_7b() { return untied({"llama", 32, 8, 128, 32, 4096, 14336, 32000}); }
 TinyModel llama31_8b() { return untied({"llama", 32, 8, 128, 32, 4096, 14336, 128256}); }
 TinyModel qwen2_7b() { return untied({"qwen2", 28, 4, 128, 28, 3584, 18944, 152064}); }
+/// With the vocabulary of SmolLM2, whose tokenizer `--tokenizer` can give it.
+TinyModel llama32_1b() { return of_shape({"llama", 32, 8, 64, 16, 2048, 8192, 49152}); }
 TinyModel qwen3_06b() { return of_shape({"qwen3", 16, 8, 128, 28, 1024, 3072, 151936}); }
 
 TinyModel gemma3_1b() {
@@ -85,10 +87,9 @@ TinyModel gpt_oss_20b() {
 }
 
 const std::map<std::string, TinyModel (*)()> kShapes = {
-    {"llama-2-7b", llama2_7b},   {"mistral-7b", mistral_7b},
-    {"qwen2-7b", qwen2_7b},      {"llama-3.1-8b", llama31_8b},
-    {"gemma3-1b", gemma3_1b},    {"qwen3-0.6b", qwen3_06b},
-    {"phi4-mini", phi4_mini},    {"granite-3b-a800m", granite_3b_a800m},
+    {"llama-2-7b", llama2_7b},    {"mistral-7b", mistral_7b},   {"qwen2-7b", qwen2_7b},
+    {"llama-3.1-8b", llama31_8b}, {"llama-3.2-1b", llama32_1b}, {"gemma3-1b", gemma3_1b},
+    {"qwen3-0.6b", qwen3_06b},    {"phi4-mini", phi4_mini},     {"granite-3b-a800m", granite_3b_a800m},
     {"gpt-oss-20b", gpt_oss_20b}};
 const std::map<std::string, llama_ftype> kTypes = {{"f16", LLAMA_FTYPE_MOSTLY_F16},
                                                    {"q8_0", LLAMA_FTYPE_MOSTLY_Q8_0},
@@ -116,13 +117,17 @@ int main(int argc, char** argv) {
   llama_ftype type = LLAMA_FTYPE_MOSTLY_F16;
   std::string path;
   int layers = 0;
+  std::string tokenizer;
   app.add_option("shape", shape)->required()->check(CLI::IsMember(kShapes));
   app.add_option("type", type)->required()->transform(CLI::CheckedTransformer(kTypes));
   app.add_option("file", path, "is made, and must not be there")->required()->check(CLI::NonexistentPath);
   app.add_option("--layers", layers, "only the first ones (default: all)")->check(CLI::PositiveNumber);
+  app.add_option("--tokenizer", tokenizer, "GGUF file with as many tokens, whose tokenizer the model gets")
+      ->check(CLI::ExistingFile);
   return winnow::bench::run_program(app, argc, argv, [&] {
     TinyModel model = kShapes.at(shape)();
     if (layers > 0) model.n_layer = layers;
+    model.tokenizer = tokenizer;
     model.name = shape + ", random, layers: " + std::to_string(model.n_layer);
     write(std::move(model), type, path);
   });

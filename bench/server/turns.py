@@ -32,7 +32,7 @@ def ask(server, messages, **fields):
 
 
 def conversation(arguments, server, texts):
-    """The turns, and the last one from a cold start."""
+    """The turns, and the last one from a cold start if the server is to make one."""
     words = server.words(texts)
     messages, turns = [{"role": "system", "content": words(arguments.rules)}], []
     for turn in range(arguments.turns):
@@ -42,15 +42,17 @@ def conversation(arguments, server, texts):
         turns.append(ask(server, messages))
         last = list(messages)
         messages.append({"role": "assistant", "content": turns[-1].text})
-    return turns, ask(server, last, cache_salt="cold", cache_prompt=False)
+    return turns, ask(server, last, cache_salt="cold", cache_prompt=False) if arguments.cold in server.name else None
 
 
 def show(name, turns, cold, peak):
     prompts = sum(turn.prompt for turn in turns)
     read = sum(turn.prompt - turn.cached for turn in turns) / prompts
     last = turns[-1]  # it has all that any turn has
-    same = "yes" if last.text == cold.text else "no"
-    print(f"| {name} | {last.prompt:,} | {last.prompt / prompts:.3f} | {read:.3f} | {last.first_token:,.0f} | {cold.first_token:,.0f} | {last.first_token / cold.first_token:.3f} | {same} | {peak:,} |", flush=True)
+    beside = "– | – | –"
+    if cold:
+        beside = f"{cold.first_token:,.0f} | {last.first_token / cold.first_token:.3f} | {'yes' if last.text == cold.text else 'no'}"
+    print(f"| {name} | {last.prompt:,} | {last.prompt / prompts:.3f} | {read:.3f} | {last.first_token:,.0f} | {beside} | {peak:,} |", flush=True)
     print(f"<!-- {name}: ms to the first token by turn: {' '.join(f'{turn.first_token:.0f}' for turn in turns)} -->", flush=True)
 
 

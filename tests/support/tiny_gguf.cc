@@ -8,6 +8,8 @@
 #include <cstdio>
 #include <memory>
 #include <stdexcept>
+#include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -44,8 +46,12 @@ class Writer {
         context_(ggml_init({bytes_of(model), nullptr, false})) {}
 
   void write(const std::string& path) {
+    if (m_.tokenizer.empty()) {
+      vocabulary();
+    } else {
+      copy_tokenizer();
+    }
     keys();
-    vocabulary();
     add_tiny_tensors(m_, gguf_.get(), context_.get());
     if (!gguf_write_to_file(gguf_.get(), path.c_str(), false)) throw std::runtime_error("cannot write " + path);
   }
@@ -152,6 +158,19 @@ class Writer {
     }
     if (const auto* word = std::get_if<std::string>(&key.value))
       gguf_set_val_str(gguf_.get(), name.c_str(), word->c_str());
+  }
+
+  void copy_tokenizer() {
+    const gguf_context_ptr source(gguf_init_from_file(m_.tokenizer.c_str(), {true, nullptr}));
+    if (!source) throw std::runtime_error("cannot read " + m_.tokenizer);
+    gguf_set_kv(gguf_.get(), source.get());
+    for (std::int64_t i = 0; i < gguf_get_n_kv(source.get()); ++i) {
+      const char* key = gguf_get_key(source.get(), i);
+      if (!std::string_view(key).starts_with("tokenizer.")) gguf_remove_key(gguf_.get(), key);
+    }
+    const auto tokens = gguf_find_key(gguf_.get(), "tokenizer.ggml.tokens");
+    if (tokens < 0 || std::cmp_not_equal(gguf_get_arr_n(gguf_.get(), tokens), m_.n_vocab))
+      throw std::runtime_error(m_.tokenizer + " has not " + std::to_string(m_.n_vocab) + " tokens");
   }
 
   void vocabulary() {

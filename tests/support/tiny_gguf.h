@@ -67,6 +67,7 @@ struct TinyModel {
   TinyScaling scaling = {};
   std::vector<TinyKey> keys = {};  ///< added to the architecture's keys, or replacing their values
   std::uint32_t seed = 1;
+  std::string tokenizer = {};          ///< GGUF file with n_vocab tokens, whose tokenizer and templates are taken
   std::string chat_template;           ///< a text, or the name of one that libllama knows; empty: none
   std::string tool_use_template = {};  ///< for requests with tools; empty: none
   std::vector<TinyLayer> layers = {};  ///< shapes of each layer, as arrays in the file; empty: those above
@@ -98,7 +99,8 @@ TinyModel tiny_of_different_layers();
 /// A gemma3 model with these layers; true: the layer has a window.
 TinyModel tiny_with_windows(std::uint32_t window, const std::vector<bool>& layers);
 
-/// Writes a GGUF with a byte-level SentencePiece vocabulary (259 tokens, and words up to n_vocab).
+/// Writes a GGUF with a byte-level SentencePiece vocabulary (259 tokens, and words up to n_vocab), or with the
+/// tokenizer of another file.
 void write_tiny_gguf(const TinyModel& model, const std::string& path);
 
 }  // namespace winnow::test
