@@ -65,7 +65,7 @@ set xlabel "turn"
 set ylabel "seconds to the first token"
 set logscale y
 set grid
-set key outside right top
+set key outside right top noenhanced
 $turns << END
 {blocks}
 END
