@@ -46,12 +46,9 @@ class Writer {
         context_(ggml_init({bytes_of(model), nullptr, false})) {}
 
   void write(const std::string& path) {
-    if (m_.tokenizer.empty()) {
-      vocabulary();
-    } else {
-      copy_tokenizer();
-    }
+    if (!m_.tokenizer.empty()) copy_tokenizer();  // first: it brings the other file's keys and drops them
     keys();
+    if (m_.tokenizer.empty()) vocabulary();
     add_tiny_tensors(m_, gguf_.get(), context_.get());
     if (!gguf_write_to_file(gguf_.get(), path.c_str(), false)) throw std::runtime_error("cannot write " + path);
   }
