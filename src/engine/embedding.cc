@@ -71,10 +71,12 @@ void EmbeddingSource::begin(Session::Impl& session) {
 void EmbeddingSource::begin_text() {
   cache_.reset();
   const auto& text = texts_[text_];
-  reading_.emplace(*session_, ReadingPlan(*session_, static_cast<int>(text.size()), keep_), ReadingInput{.text = text});
+  const int size = static_cast<int>(text.size());
+  pooled_ = *pooling_ == model::Pooling::last ? size - 1 : 0;
+  reading_.emplace(*session_, ReadingPlan(*session_, size, keep_),
+                   ReadingInput{.text = text, .outputs = {pooled_, size - pooled_}});
   rows_.emplace(*pooling_, session_->hparams.n_embd);
   has_passed_ = false;
-  pooled_ = *pooling_ == model::Pooling::last ? static_cast<int>(text.size()) - 1 : 0;
 }
 
 bool EmbeddingSource::advance() {

@@ -45,12 +45,13 @@ float* HiddenStates::row(int i) {
 }
 
 void HiddenStates::run_layer(const network::Pass& pass, int layer, int first, std::span<const std::int32_t> positions,
-                             TeamAttention& attention) {
+                             TeamAttention& attention, network::Until until) {
   const bool later = executor_.packs_experts(pass, layer);
   if (later && !later_) later_.emplace(account_, hparams_, rows_);
   if (later) later_->begin_chunk(first);
-  const auto own = tokens_.empty() ? std::span<const Token>() : std::span(tokens_).subspan(first, positions.size());
-  executor_.run_layer(pass, layer, row(first), positions, attention, own, later ? &*later_ : nullptr);
+  network::LayerRun run{.later = later ? &*later_ : nullptr, .until = later ? network::Until::output : until};
+  if (!tokens_.empty()) run.tokens = std::span(tokens_).subspan(first, positions.size());
+  executor_.run_layer(pass, layer, row(first), positions, attention, run);
   attention.rethrow();
 }
 

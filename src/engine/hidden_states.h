@@ -37,10 +37,10 @@ class HiddenStates {
   int rows() const { return rows_; }
   float* row(int i);
 
-  /// Runs rows from `first` on, one for each position, through a layer. Throws errors of the executor and those that
-  /// `attention` has kept.
+  /// Runs rows from `first` on, one for each position, through a layer; all of it if its experts' work is deferred.
+  /// Throws errors of the executor and those that `attention` has kept.
   void run_layer(const network::Pass& pass, int layer, int first, std::span<const std::int32_t> positions,
-                 TeamAttention& attention);
+                 TeamAttention& attention, network::Until until = network::Until::output);
   /// Runs the next part of a layer's deferred work after all rows have passed through it. Returns false when nothing is
   /// left.
   bool advance_layer(const network::Pass& pass, int layer);

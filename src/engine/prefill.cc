@@ -29,6 +29,7 @@ Prefill::Prefill(Session::Impl& session, const PrefillPlan& plan, network::Pass 
       past_(input.past),
       known_(input.known),
       observer_(input.observer),
+      outputs_(input.outputs),
       scratch_(session.account, plan.scratch_type(), kv_heads_of(session.hparams), plan.capacity()),
       hidden_(session.executor, session.hparams, session.account, begin_branches(input, rankings),
               "the hidden states of the prompt") {
@@ -150,9 +151,19 @@ void Prefill::run(const Chunk& chunk) {
   const auto number = as_size(&chunk - plan_.chunks().data());
   put_rows(chunk, number);
   auto attention = attention_of(chunk);
-  hidden_.run_layer(pass_, layer_, chunk.rows.first, positions, attention);
+  hidden_.run_layer(pass_, layer_, chunk.rows.first, positions, attention, until(chunk));
   copy_rows(chunk, number);
   rows_done_ += chunk.rows.count;
+}
+
+network::Until Prefill::until(const Chunk& chunk) const {
+  const auto has_some_of = [&chunk](RowRange rows) {
+    return rows.first < chunk.rows.first + chunk.rows.count && chunk.rows.first < rows.first + rows.count;
+  };
+  const auto has_last_of = [&](const PrefillPlan::Branch& branch) { return has_some_of({branch.last_row, 1}); };
+  const bool is_read =
+      layer_ + 1 < hparams().n_layer || has_some_of(outputs_) || std::ranges::any_of(plan_.branches(), has_last_of);
+  return is_read ? network::Until::output : network::Until::attention;
 }
 
 double Prefill::done() const { return static_cast<double>(rows_done_) / (hidden_.rows() * hparams().n_layer); }

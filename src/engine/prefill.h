@@ -31,6 +31,8 @@ struct ReadingInput {
   const Past* past = nullptr;                          ///< text before the prompts; may be null
   KnownText* known = nullptr;                          ///< store of the text's keys and values; may be null.
                                                        ///< REQUIRES: no past
+  RowRange outputs = {};                               ///< tokens of the text whose output is read, besides the last
+                                                       ///< of each prompt. REQUIRES for any: no `known`
   policy::Observer* observer = nullptr;                ///< additional observer; may be null. REQUIRES: one prompt
   std::function<void(double)> progress = {};           ///< receives the fraction done; empty: the session's does
 };
@@ -61,9 +63,9 @@ class Prefill {
   /// A prompt's caches. May be called once. REQUIRES: advance() has returned false.
   std::vector<Cache> take_caches(std::size_t prompt) { return branches_[prompt].take_caches(); }
   std::vector<float> logits(std::size_t prompt) { return hidden_.logits(plan_.branches()[prompt].last_row); }
-  /// Logits of some tokens of the shared text, [count][n_vocab].
+  /// Logits of some of the input's `outputs`, [count][n_vocab].
   void text_logits(RowRange tokens, std::span<float> out) { hidden_.logits(tokens, out); }
-  /// Hidden states of some tokens of the shared text after the final norm, [count][n_embd].
+  /// Hidden states of some of them after the final norm, [count][n_embd].
   void text_states(RowRange tokens, std::span<float> out) { hidden_.last_states(tokens, out); }
 
  private:
@@ -76,6 +78,8 @@ class Prefill {
   void run(const Chunk& chunk);
   /// Cuts the scratch back to the rows that precede a chunk, or adds known ones.
   void begin_rows(const Chunk& chunk);
+  /// Rows whose output nobody reads end at the attention of the last layer.
+  network::Until until(const Chunk& chunk) const;
   ChunkObservers observers_of(const Chunk& chunk) const;
   PromptAttention attention_of(const Chunk& chunk);
   /// Keys and values of `kv_layer`.
@@ -93,6 +97,7 @@ class Prefill {
   const Past* past_;
   KnownText* known_;
   policy::Observer* observer_;
+  RowRange outputs_;
   std::vector<PrefillBranch> branches_;
   cache::LayerScratch scratch_;
   std::map<int, cache::LayerScratch> shared_;            ///< of layers whose keys other layers share

@@ -29,6 +29,7 @@ PromptReading::PromptReading(Session::Impl& session, ReadingPlan plan, const Rea
       questions_(input.questions.begin(), input.questions.end()),
       past_(input.past),
       known_(input.known),
+      outputs_(input.outputs),
       observer_(input.observer),
       progress_(input.progress ? input.progress : session.progress),
       rankings_(begin_rankings()),
@@ -40,10 +41,14 @@ PromptReading::PromptReading(Session::Impl& session, ReadingPlan plan, const Rea
 }
 
 void PromptReading::begin_pass(const PrefillPlan& plan, const Rankings& rankings) {
-  prefill_.emplace(
-      session_, plan, session_.begin_pass(as_size(plan.prompt_rows()), plan_.bytes().all()),
-      ReadingInput{.text = text_, .questions = questions_, .past = past_, .known = known_, .observer = observer_},
-      rankings);
+  prefill_.emplace(session_, plan, session_.begin_pass(as_size(plan.prompt_rows()), plan_.bytes().all()),
+                   ReadingInput{.text = text_,
+                                .questions = questions_,
+                                .past = past_,
+                                .known = known_,
+                                .outputs = outputs_,
+                                .observer = observer_},
+                   rankings);
 }
 
 /// Rankings for the first pass to fill.

@@ -52,6 +52,7 @@ class PromptReading {
   std::vector<std::vector<Token>> questions_;
   const Past* past_;
   KnownText* known_;
+  RowRange outputs_;
   policy::Observer* observer_;
   std::function<void(double)> progress_;
   Rankings rankings_;  ///< of the first pass

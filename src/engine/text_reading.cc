@@ -97,7 +97,9 @@ void TextReading::begin_stage() {
   }
   if (stage_ == 0 && is_known_text()) return begin_text();
   if (cache_) past_.emplace(cache_->impl(), static_cast<int>(part().stage.first));
-  reading_.emplace(session_, *part().reading, ReadingInput{.text = stage_tokens(), .past = past_ ? &*past_ : nullptr});
+  const int scored = text_.prompt_logprobs ? part().stage.tokens() : 0;
+  reading_.emplace(session_, *part().reading,
+                   ReadingInput{.text = stage_tokens(), .past = past_ ? &*past_ : nullptr, .outputs = {0, scored}});
 }
 
 bool TextReading::is_known_text() const {

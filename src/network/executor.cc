@@ -195,13 +195,14 @@ struct Executor::Impl {
   }
 
   /// Builds the graph of one layer over some rows.
-  void build_layer(const Products& of, int layer, float* hidden_rows, int rows) {
+  void build_layer(const Products& of, int layer, float* hidden_rows, int rows, Until until) {
     ggml_context* const context = layer_graph.begin(of);
     ggml_tensor* const x = layer_graph.wrap(GGML_TYPE_F32, weights.hparams().n_embd, rows, hidden_rows);
     ggml_tensor* const p = layer_graph.wrap(GGML_TYPE_I32, rows, 1, positions.data());
-    layer_graph.finish(add_layer(context, layer_graph.linear(), weights, layer, rows_of(layer_graph, of_rows, 0, x, p),
-                                 layer_graph.slot(0, &attention, finite)),
-                       rows);
+    const LayerRows in = rows_of(layer_graph, of_rows, 0, x, p);
+    AttentionSlot& slot = layer_graph.slot(0, &attention, finite);
+    const auto add = until == Until::attention ? add_attention : add_layer;
+    layer_graph.finish(add(context, layer_graph.linear(), weights, layer, in, slot), rows);
   }
 
   /// Reserves work space for `rows` rows of an expert; all experts of a layer have the same shape.
@@ -280,16 +281,16 @@ std::size_t Executor::row_bytes(int rows) const {
 }
 
 void Executor::run_layer(const Pass& pass, int layer, float* hidden, std::span<const std::int32_t> positions,
-                         AttentionOp& attention, std::span<const std::int32_t> tokens, ExpertRows* later) {
+                         AttentionOp& attention, const LayerRun& run) {
   auto& s = *impl_;
   s.attention = &attention;
   s.set_positions(positions);
   const int rows = static_cast<int>(positions.size());
-  if (s.weights.hparams().n_embd_layer > 0 && tokens.size() != positions.size())
+  if (s.weights.hparams().n_embd_layer > 0 && run.tokens.size() != positions.size())
     throw std::logic_error("the layer has token embeddings, but no tokens were given");
   s.make_room(s.of_rows, rows, 1);
-  s.fill(s.of_rows, tokens, layer, layer + 1);
-  s.build_layer({.packed = s.packs.of_layer(pass, layer), .later = later}, layer, hidden, rows);
+  s.fill(s.of_rows, run.tokens, layer, layer + 1);
+  s.build_layer({.packed = s.packs.of_layer(pass, layer), .later = run.later}, layer, hidden, rows, run.until);
   s.compute(s.layer_graph);
   s.layer_rows += rows;
 }
@@ -315,7 +316,7 @@ void Executor::reserve(const Pass& pass, std::span<const int> chunks, int rows) 
     }
     const Products products{.packed = s.packs.places_of_layer(pass, layer), .later = later ? &*later : nullptr};
     for (const int of_chunk : chunks) {
-      s.build_layer(products, layer, hidden.as<float>().data(), of_chunk);
+      s.build_layer(products, layer, hidden.as<float>().data(), of_chunk, Until::output);
       s.plan(s.layer_graph);
     }
   }

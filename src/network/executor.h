@@ -20,6 +20,19 @@ enum class Rows : std::uint8_t {
   of_several,       ///< each row is bit for bit what it would be alone, whatever the number of rows
 };
 
+/// How far rows go in a layer.
+enum class Until : std::uint8_t {
+  attention,  ///< through attention, which sees them; their hidden states do not change
+  output,
+};
+
+/// A run of a layer beyond its rows.
+struct LayerRun {
+  std::span<const std::int32_t> tokens = {};  ///< tokens of the rows, for networks with per-layer embeddings
+  ExpertRows* later = nullptr;  ///< positioned at the first of the rows: experts' products are left to add_experts()
+  Until until = Until::output;  ///< REQUIRES: output with `later`
+};
+
 /// Runs everything between attentions: embedding, norms, projections, RoPE, feed-forward, output. Owns the thread pool,
 /// which also runs attention. Not thread-safe: one executor per thread that drives a model; the weights are shared.
 class Executor {
@@ -52,11 +65,9 @@ class Executor {
 
   /// Runs one layer over some rows of a pass: hidden [n][n_embd] in place, RoPE at `positions`, attention by
   /// `attention`. `hidden` is 32-byte aligned, here and in logits(): ggml aborts otherwise. Throws ModelError, here and
-  /// below, if values are not finite, naming the responsible tensor or the layer. `tokens` are those of the rows, for
-  /// networks with per-layer embeddings. With `later`, positioned at the first of the rows, the experts' products are
-  /// left to add_experts().
+  /// below, if values are not finite, naming the responsible tensor or the layer.
   void run_layer(const Pass& pass, int layer, float* hidden, std::span<const std::int32_t> positions,
-                 AttentionOp& attention, std::span<const std::int32_t> tokens = {}, ExpertRows* later = nullptr);
+                 AttentionOp& attention, const LayerRun& run = {});
   /// Adds the outputs of some of a layer's experts to `hidden`, the states of all rows, after all rows of the pass went
   /// through run_layer(). Does about as much work as 512 rows; returns false if nothing is left. REQUIRES:
   /// packs_experts(pass, layer).

@@ -165,9 +165,9 @@ void run_phase(ggml_tensor* node, int index, int count, void* phase_pointer) {
   (*phase.slot->attention)->phase(phase.number, tensors, Worker{index, count});
 }
 
-/// Adds attention of rows x. Without k and v, the queries read keys and values stored by another layer.
-ggml_tensor* add_attention(ggml_context* context, const model::LayerSpec& s, AttentionSlot& slot, ggml_tensor* x,
-                           ggml_tensor* q, ggml_tensor* k, ggml_tensor* v) {
+/// Adds the phases of attention of rows x. Without k and v, the queries read keys and values stored by another layer.
+ggml_tensor* add_phases(ggml_context* context, const model::LayerSpec& s, AttentionSlot& slot, ggml_tensor* x,
+                        ggml_tensor* q, ggml_tensor* k, ggml_tensor* v) {
   ggml_tensor* inputs[] = {x, q, k, v};
   const int count = k == nullptr ? 2 : 4;
   ggml_tensor* out = nullptr;
@@ -222,26 +222,38 @@ ggml_tensor* of_layer_embedding(ggml_context* context, Linear& products, const m
   return norm(context, h, products.product(context, by.out, gated), by.post_norm);
 }
 
+/// Adds a layer's part through attention over rows x, which are the hidden states after the first norm.
+ggml_tensor* attended(ggml_context* context, Linear& products, const model::Weights& weights, int layer,
+                      const LayerRows& rows, ggml_tensor* x, AttentionSlot& slot) {
+  slot.tensors.layer = layer;
+  slot.tensors.rows = static_cast<int>(rows.hidden->ne[1]);
+  slot.tensors.width = static_cast<int>(rows.hidden->ne[0]);
+  const Projections from{context, products, weights, layer, rows.positions, x};
+  ggml_tensor* const q = from.queries();
+  const auto [k, v] = from.keys_and_values();
+  return add_phases(context, weights.hparams().layer(layer), slot, x, q, k, v);
+}
+
 }  // namespace
+
+ggml_tensor* add_attention(ggml_context* context, Linear& products, const model::Weights& weights, int layer,
+                           const LayerRows& rows, AttentionSlot& slot) {
+  ggml_tensor* const x = norm(context, weights.hparams(), rows.hidden, weights.layer(layer).attention_norm);
+  return attended(context, products, weights, layer, rows, x, slot);
+}
 
 ggml_tensor* add_layer(ggml_context* context, Linear& products, const model::Weights& weights, int layer,
                        const LayerRows& rows, AttentionSlot& slot) {
   ggml_tensor* hidden = rows.hidden;
   const auto& h = weights.hparams();
   const auto& w = weights.layer(layer);
-  slot.tensors.layer = layer;
-  slot.tensors.rows = static_cast<int>(hidden->ne[1]);
-  slot.tensors.width = static_cast<int>(hidden->ne[0]);
   const auto add = [&](ggml_tensor* branch, const Affine& post_norm) {
     branch = norm(context, h, branch, post_norm);
     hidden = ggml_add_inplace(context, hidden, scaled(context, branch, h.residual_scale));
   };
   ggml_tensor* const x = norm(context, h, hidden, w.attention_norm);
-  const Projections from{context, products, weights, layer, rows.positions, x};
-  ggml_tensor* const q = from.queries();
-  const auto [k, v] = from.keys_and_values();
-  ggml_tensor* const attended = add_attention(context, h.layer(layer), slot, x, q, k, v);
-  ggml_tensor* const attention = linear(context, products, w.o, attended);
+  ggml_tensor* const attention =
+      linear(context, products, w.o, attended(context, products, weights, layer, rows, x, slot));
   if (h.architecture->feed_forward == model::Architecture::FeedForward::beside_attention) {
     add(ggml_add_inplace(context, attention, feed_forward(context, products, weights, layer, hidden, x)), {});
     return hidden;

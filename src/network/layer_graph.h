@@ -31,6 +31,10 @@ struct LayerRows {
   ggml_tensor* own = nullptr;       ///< [n_embd_layer, rows] per-layer embeddings
 };
 
+/// Adds the first part of a layer, through attention, and returns attention's output, [H_q * d, rows].
+ggml_tensor* add_attention(ggml_context* context, Linear& products, const model::Weights& weights, int layer,
+                           const LayerRows& rows, AttentionSlot& slot);
+
 /// Adds a transformer layer to a graph; returns the hidden states. Norm, Q, K, V (normalised if the model does that),
 /// RoPE, attention, output projection, norm, feed-forward. Architectures omit, add and reorder norms, biases and scales
 /// (model::Architecture).

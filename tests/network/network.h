@@ -47,7 +47,8 @@ class Network {
         later.begin_chunk(first);
         executor_.run_layer(pass, layer, hidden.as<float>().data() + static_cast<std::size_t>(first) * embd,
                             positions_of(rows), attention_,
-                            tokens.subspan(static_cast<std::size_t>(first), rows.size()), packs ? &later : nullptr);
+                            {.tokens = tokens.subspan(static_cast<std::size_t>(first), rows.size()),
+                             .later = packs ? &later : nullptr});
       }
       while (packs && executor_.add_experts(pass, layer, later, hidden.as<float>().data())) continue;
     }

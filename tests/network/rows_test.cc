@@ -141,7 +141,7 @@ class Reading {
     network_.attention().set_rows(rows);
     later_.begin_chunk(next_);
     executor.run_layer(pass_, layer_, hidden_.as<float>().data() + static_cast<std::size_t>(next_) * embd(), positions,
-                       network_.attention(), {}, packs ? &later_ : nullptr);
+                       network_.attention(), {.later = packs ? &later_ : nullptr});
     next_ += kChunk;
   }
   std::vector<float> result() {
