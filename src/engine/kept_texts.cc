@@ -66,7 +66,8 @@ KeptTexts::KeptTexts(const Session::Impl& session, const TextOptions& options)
 }
 
 void KeptTexts::check_room(int tokens, std::size_t bytes) {
-  if (bytes <= memory_.memory() || std::exchange(has_told_, true)) return;
+  const bool has_all = bytes <= memory_.memory() || (tier_ != nullptr && tier_->has_parts());
+  if (has_all || std::exchange(has_told_, true)) return;
   log().info(
       "{} tokens have {} of keys and values, and {} are kept for later prompts: the last of these tokens will be read "
       "again",
@@ -97,14 +98,20 @@ std::vector<Prefilled> read_prompts(Session::Impl& session, const ReadingSizes& 
                             as_size(sizes.text / TextBlock::kTokens) * TextBlock::bytes(session.hparams, part.type));
   const PassLimits limits{plan.first_seen(session), [&](int rows) { return plan.states(session, rows); }};
   const std::size_t shared = fetch(session, part, input.text, limits);
-  KnownText known(session, tiers, part, input.text, shared, limits);
-  ReadingSizes rest = sizes;
-  rest.known = known.tokens();
-  ReadingInput with = input;
-  with.known = &known;
-  auto out = PromptReading(session, ReadingPlan(session, rest, caches), with).run();
-  for (auto& prompt : out) prompt.cached_tokens = rest.known;
-  return out;
+  while (true) {
+    KnownText known(session, tiers, part, input.text, shared, limits);
+    ReadingSizes rest = sizes;
+    rest.known = known.tokens();
+    ReadingInput with = input;
+    with.known = &known;
+    try {
+      auto out = PromptReading(session, ReadingPlan(session, rest, caches), with).run();
+      for (auto& prompt : out) prompt.cached_tokens = rest.known;
+      return out;
+    } catch (const TextLost& error) {
+      log().warn("{}", error.what());  // less is known now
+    }
+  }
 }
 
 }  // namespace winnow::engine

@@ -21,6 +21,7 @@ KnownText::KnownText(Session::Impl& session, TextTiers stores, StoredPart part, 
       text_(text),
       chain_(store_.find(part_.owner, text)),
       room_(store_) {
+  if (tier_ != nullptr) names_ = tier_->names(part_.owner, text);
   find(limits);
   reserve_states(limits, std::max(shared, chain_.size()));
   reserve_blocks(session.hparams);
@@ -73,8 +74,24 @@ void KnownText::reserve_blocks(const model::Hparams& hparams) {
       const auto tokens = text_.subspan(first, kBlockTokens);
       read_.push_back(std::make_shared<TextBlock>(account_, hparams, part_.type, tokens));
     };
-    if (!room_.reserve(bytes, make)) break;
+    if (!room_.reserve(bytes, make) && !add_filed_block(hparams, text_.subspan(first, kBlockTokens))) break;
   }
+}
+
+bool KnownText::add_filed_block(const model::Hparams& hparams, std::span<const Token> tokens) {
+  if (tier_ == nullptr || !tier_->has_parts()) return false;
+  auto rows = tier_->filed(names_[chain_.size() + read_.size()], TextBlock::sizes(hparams, part_.type));
+  if (!tier_->write([&] { rows->begin(); })) return false;
+  read_.push_back(std::make_shared<TextBlock>(part_.type, tokens, std::move(rows)));
+  return true;
+}
+
+std::size_t KnownText::blocks_in_memory() const {
+  const auto is_new = [](const TextBlock& block) { return block.filed() != nullptr && block.filed()->is_new(); };
+  const auto in_chain = std::ranges::find_if(chain_, [&](const auto& block) { return is_new(*block); });
+  const auto in_read = std::ranges::find_if(read_, [&](const auto& block) { return is_new(*block); });
+  const auto of_chain = as_size(in_chain - chain_.begin());
+  return of_chain < chain_.size() ? of_chain : of_chain + as_size(in_read - read_.begin());
 }
 
 std::vector<std::vector<std::size_t>> KnownText::ends_of(const PassLimits& limits, const std::string& name) const {
@@ -85,7 +102,7 @@ std::vector<std::vector<std::size_t>> KnownText::ends_of(const PassLimits& limit
 }
 
 int KnownText::will_store(int common, const FactNames& states) const {
-  const auto blocks = static_cast<int>(chain_.size() + read_.size());
+  const auto blocks = static_cast<int>(blocks_in_memory());
   int most = std::min(common / TextBlock::kTokens, blocks) * TextBlock::kTokens;
   const auto has = [](const auto& kept, const auto& names) {
     return std::ranges::all_of(names, [&](const auto& name) { return kept.second.contains(name); });
@@ -111,8 +128,14 @@ void KnownText::put(int layer, RowRange rows, cache::LayerScratch& to) const {
 
 void KnownText::copy(int layer, const cache::LayerScratch& from) {
   int first = static_cast<int>(chain_.size()) * TextBlock::kTokens;
-  for (const auto& block : read_) {
-    block->copy(layer, first, from);
+  for (auto block = read_.begin(); block != read_.end(); ++block) {
+    const auto copy = [&] { (*block)->copy(layer, first, from); };
+    if ((*block)->filed() == nullptr) {
+      copy();
+    } else if (!tier_->write(copy)) {
+      read_.erase(block, read_.end());
+      return;
+    }
     first += TextBlock::kTokens;
   }
 }
@@ -131,14 +154,15 @@ void KnownText::begin_observer(int layer, const policy::ObserverRequest& request
   }
 }
 
-/// A second pass writes the states that the first one has not observed.
+/// A second pass writes the states that the first one has not observed. New blocks in the tier can be used when its
+/// threads have stored them.
 void KnownText::store() {
   for (auto& block : read_) {
-    room_.release(block->bytes());
+    if (block->filed() == nullptr) room_.release(block->bytes());
     chain_.push_back(std::move(block));
   }
   read_.clear();
-  store_.put(part_.owner, chain_);
+  store_.put(part_.owner, std::span(chain_).first(blocks_in_memory()));
   for (const auto& [place, layer] : observed_) store_state(place.first, place.second);
   if (tier_ != nullptr) keep_in_tier();
   for (const auto& [place, layer] : observed_) kept_.at(place.first).erase(place.second);
@@ -161,12 +185,18 @@ void KnownText::store_state(int rows, const std::string& name) {
 
 void KnownText::keep_in_tier() const {
   std::vector<TierValue> values;
-  const auto names = tier_->names(part_.owner, text_.first(chain_.size() * kBlockTokens));
-  for (std::size_t i = 0; i < chain_.size(); ++i) values.push_back({names[i], {chain_[i], &chain_[i]->rows()}});
+  for (std::size_t i = 0; i < chain_.size(); ++i) {
+    const auto& block = chain_[i];
+    if (block->filed() != nullptr) {
+      values.push_back({names_[i], block->filed()});
+    } else {
+      values.push_back({names_[i], LayerBytesPtr(block, &block->rows())});
+    }
+  }
   const auto add = [&](int rows, const std::string& name, const LayerBytesPtr& state) {
     const auto blocks = as_size(rows / TextBlock::kTokens);
-    if (blocks <= names.size() && state->bytes() > 0)
-      values.push_back({tier_->name_of_state(names[blocks - 1], name), state});
+    if (blocks <= chain_.size() && state->bytes() > 0)
+      values.push_back({tier_->name_of_state(names_[blocks - 1], name), state});
   };
   for (const auto& [name, state] : found_) add(tokens(), name, state);
   for (const auto& [place, layer] : observed_) {

@@ -45,9 +45,10 @@ class KnownText {
   int will_store(int common, const FactNames& states) const;
   const std::string& owner() const { return part_.owner; }
   /// Puts the known rows in `rows`, rounded to whole blocks, into a scratch. They replace its rows from the first of
-  /// them on.
+  /// them on. Throws TextLost.
   void put(int layer, RowRange rows, cache::LayerScratch& to) const;
-  /// Copies a layer's rows into the new blocks. REQUIRES: a scratch with the rows of the text.
+  /// Copies a layer's rows into the new blocks, unless they cannot be written. REQUIRES: a scratch with the rows of the
+  /// text.
   void copy(int layer, const cache::LayerScratch& from);
   /// An observer, which has begun a layer, continues after the known tokens, and keeps its state.
   void begin_observer(int layer, const policy::ObserverRequest& request, policy::Observer& observer);
@@ -64,6 +65,10 @@ class KnownText {
   /// and the first ones, in `shared` blocks, that a stored text has, too.
   std::set<int> places_of_states(std::size_t shared) const;
   void reserve_blocks(const model::Hparams& hparams);
+  /// Begins a new block whose rows stay in the tier. Returns false if that is not possible.
+  bool add_filed_block(const model::Hparams& hparams, std::span<const Token> tokens);
+  /// Number of the text's first blocks that memory has, or will have when the text is stored.
+  std::size_t blocks_in_memory() const;
   void store_state(int rows, const std::string& name);
   /// Queues the chain and the states for writing.
   void keep_in_tier() const;
@@ -76,6 +81,7 @@ class KnownText {
   std::vector<TextBlockPtr> chain_;                           ///< stored blocks of the text's beginning
   int known_ = 0;                                             ///< number of these blocks that the reading uses
   std::vector<std::shared_ptr<TextBlock>> read_;              ///< new blocks, after the chain
+  std::vector<TextName> names_;                               ///< of all blocks, if there is a tier
   std::map<std::string, LayerBytesPtr, std::less<>> found_;   ///< states after the known tokens that do not grow
   std::map<std::string, GrowingState, std::less<>> growing_;  ///< those that do
   /// States that are being written or will be, by the rows after which they hold, and by name.

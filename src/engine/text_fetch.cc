@@ -111,17 +111,32 @@ std::size_t TextFetch::with_states(std::size_t blocks) const {
 
 /// Returns false if there is no room for all of them.
 bool TextFetch::add_blocks(TierRequest& wanted) {
-  const std::size_t bytes = TextBlock::bytes(session_.hparams, part_.type);
   for (std::size_t i = chain_.size(); i < reached_; ++i) {
-    const auto make = [&] {
-      const auto tokens = text_.subspan(i * kBlockTokens, kBlockTokens);
-      new_.push_back(std::make_shared<TextBlock>(session_.account, session_.hparams, part_.type, tokens));
-    };
-    if (!room_.reserve(bytes, make)) return false;
+    if (!add_block(wanted, i) && !add_filed_block(wanted, i)) return false;
     wanted.names.push_back(names_[i]);
-    wanted.layers.emplace_back(new_.back(), &new_.back()->rows());
   }
   return true;
+}
+
+bool TextFetch::add_block(TierRequest& wanted, std::size_t block) {
+  const auto tokens = text_.subspan(block * kBlockTokens, kBlockTokens);
+  const auto make = [&] {
+    new_.push_back(std::make_shared<TextBlock>(session_.account, session_.hparams, part_.type, tokens));
+  };
+  if (!room_.reserve(TextBlock::bytes(session_.hparams, part_.type), make)) return false;
+  wanted.targets.emplace_back(std::shared_ptr<LayerBytes>(new_.back(), &new_.back()->rows()));
+  return true;
+}
+
+bool TextFetch::add_filed_block(TierRequest& wanted, std::size_t block) {
+  if (!stores_.tier->has_parts()) return false;
+  const auto tokens = text_.subspan(block * kBlockTokens, kBlockTokens);
+  const auto make = [&] {
+    auto rows = stores_.tier->filed(names_[block], TextBlock::sizes(session_.hparams, part_.type));
+    wanted.targets.emplace_back(rows);
+    new_.push_back(std::make_shared<TextBlock>(part_.type, tokens, std::move(rows)));
+  };
+  return room_.reserve(TextBlock::filed_bytes(), make);
 }
 
 /// Returns false if there is no room for all of them.
@@ -146,12 +161,12 @@ bool TextFetch::add_state(TierRequest& wanted, std::size_t blocks, std::size_t s
   to.push_back(bytes);
   if (bytes->bytes() == 0) return true;
   wanted.names.push_back(stores_.tier->name_of_state(names_[blocks - 1], all_[state]));
-  wanted.layers.push_back(std::move(bytes));
+  wanted.targets.emplace_back(std::move(bytes));
   wanted_.push_back(state_after(blocks, state));
   return true;
 }
 
-/// Takes as many blocks as have room in memory. States need all blocks before them.
+/// Takes as many blocks as have room in memory, or can stay in the store. States need all blocks before them.
 void TextFetch::begin_reading() {
   reached_ = with_states(found_blocks());
   if (reached_ == known_) return end();

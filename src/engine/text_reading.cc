@@ -9,6 +9,7 @@
 
 #include "base/as_size.h"
 #include "base/check_memory.h"
+#include "base/log.h"
 #include "engine/answering.h"
 
 namespace winnow::engine {
@@ -191,12 +192,24 @@ void TextReading::append_tokens() {
 
 void TextReading::advance_reading() {
   if (!has_passed_) {
-    has_passed_ = !reading_->advance();
+    try {
+      has_passed_ = !reading_->advance();
+    } catch (const TextLost& error) {
+      log().warn("{}", error.what());
+      return begin_again();
+    }
     if (!has_passed_ || text_.prompt_logprobs) return;
   }
   if (text_.prompt_logprobs && score()) return;
   take_read();
   end_stage();
+}
+
+/// Less of the text is known now.
+void TextReading::begin_again() {
+  reading_.reset();
+  known_.reset();
+  begin_text();
 }
 
 bool TextReading::score() {

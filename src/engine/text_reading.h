@@ -101,6 +101,7 @@ class TextReading {
   bool will_store_stages_of(const TextReading& later) const;
   bool will_store_blocks_of(const TextReading& later) const;
   void advance_reading();
+  void begin_again();
   void append_tokens();
   /// Returns false when all tokens have been scored.
   bool score();

@@ -13,7 +13,11 @@ namespace winnow::engine {
 
 namespace {
 
-std::vector<std::size_t> rows_sizes(const model::Hparams& hparams, ElementType type) {
+bool is_lost(const TextBlock& block) { return block.filed() != nullptr && block.filed()->is_lost(); }
+
+}  // namespace
+
+std::vector<std::size_t> TextBlock::sizes(const model::Hparams& hparams, ElementType type) {
   std::vector<std::size_t> out;
   for (int layer = 0; layer < hparams.n_kv_layer; ++layer) {
     const auto heads = kv_heads_of(hparams.layer(layer));
@@ -22,24 +26,31 @@ std::vector<std::size_t> rows_sizes(const model::Hparams& hparams, ElementType t
   return out;
 }
 
-}  // namespace
-
 TextBlock::TextBlock(MemoryAccount& account, const model::Hparams& hparams, ElementType type,
                      std::span<const Token> tokens)
     : type_(type),
       tokens_(tokens.begin(), tokens.end()),
-      rows_(account, rows_sizes(hparams, type), "keys and values of a text") {}
+      rows_(std::in_place, account, sizes(hparams, type), "keys and values of a text") {}
+
+TextBlock::TextBlock(ElementType type, std::span<const Token> tokens, std::shared_ptr<FiledRows> rows)
+    : type_(type), tokens_(tokens.begin(), tokens.end()), filed_(std::move(rows)) {}
 
 std::size_t TextBlock::bytes(const model::Hparams& hparams, ElementType type) {
-  return LayerBytes::bytes(rows_sizes(hparams, type)) + as_size(kTokens) * sizeof(Token);
+  return LayerBytes::bytes(sizes(hparams, type)) + filed_bytes();
 }
 
 void TextBlock::copy(int layer, int first, const cache::LayerScratch& from) {
-  from.copy_rows(first, kTokens, type_, rows_.layer(layer).data());
+  if (rows_) return from.copy_rows(first, kTokens, type_, rows_->layer(layer).data());
+  std::vector<std::byte> rows(filed_->sizes()[as_size(layer)]);
+  from.copy_rows(first, kTokens, type_, rows.data());
+  filed_->write(layer, rows);
 }
 
 void TextBlock::put(int layer, int first, cache::LayerScratch& to) const {
-  to.put_rows(first, kTokens, type_, rows_.layer(layer).data());
+  if (rows_) return to.put_rows(first, kTokens, type_, rows_->layer(layer).data());
+  std::vector<std::byte> rows(filed_->sizes()[as_size(layer)]);
+  filed_->read(layer, rows);
+  to.put_rows(first, kTokens, type_, rows.data());
 }
 
 std::vector<TextStore::Node*> TextStore::chain(std::string_view owner, std::span<const Token> text) const {
@@ -49,7 +60,7 @@ std::vector<TextStore::Node*> TextStore::chain(std::string_view owner, std::span
   const Children* next = &of_owner->second;
   for (constexpr auto kTokens = as_size(TextBlock::kTokens); text.size() >= kTokens; text = text.subspan(kTokens)) {
     const auto found = next->find({text.begin(), text.begin() + TextBlock::kTokens});
-    if (found == next->end()) break;
+    if (found == next->end() || is_lost(*found->second->block)) break;
     out.push_back(found->second.get());
     next = &found->second->next;
   }
@@ -170,6 +181,10 @@ void TextStore::put(std::string_view owner, std::span<const TextBlockPtr> chain)
       by_use_.emplace(0, node.get(), "");
       ++generation_;
       ++blocks_;
+    } else if (is_lost(*node->block)) {
+      held_ = held_ - node->block->bytes() + block->bytes();
+      node->block = block;
+      ++generation_;
     }
     nodes.push_back(node.get());
     next = &node->next;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -15,6 +16,7 @@
 
 #include "base/memory.h"
 #include "cache/scratch.h"
+#include "engine/filed_rows.h"
 #include "engine/layer_bytes.h"
 #include "model/hparams.h"
 #include "winnow/model.h"
@@ -30,25 +32,35 @@ class TextBlock {
   /// text.
   static constexpr int kTokens = 64;
 
-  /// Throws MemoryError. REQUIRES: kTokens tokens.
+  /// A block in memory. Throws MemoryError. REQUIRES: kTokens tokens.
   TextBlock(MemoryAccount& account, const model::Hparams& hparams, ElementType type, std::span<const Token> tokens);
-  /// Bytes of such a block, with its tokens.
+  /// A block whose rows stay in a store. REQUIRES: kTokens tokens.
+  TextBlock(ElementType type, std::span<const Token> tokens, std::shared_ptr<FiledRows> rows);
+  /// Bytes of rows in each layer.
+  static std::vector<std::size_t> sizes(const model::Hparams& hparams, ElementType type);
+  /// Bytes of memory of a block in memory, with its tokens.
   static std::size_t bytes(const model::Hparams& hparams, ElementType type);
+  /// Bytes of memory of a block whose rows stay in a store.
+  static std::size_t filed_bytes() { return static_cast<std::size_t>(kTokens) * sizeof(Token); }
 
   std::span<const Token> tokens() const { return tokens_; }
-  std::size_t bytes() const { return rows_.bytes() + tokens_.size() * sizeof(Token); }
-  /// Encoded keys and values, as cache::LayerScratch::copy_rows() writes them.
-  LayerBytes& rows() { return rows_; }
-  const LayerBytes& rows() const { return rows_; }
+  /// Bytes of memory.
+  std::size_t bytes() const { return filed_bytes() + (rows_ ? rows_->bytes() : 0); }
+  /// Encoded keys and values, as cache::LayerScratch::copy_rows() writes them. REQUIRES: a block in memory.
+  LayerBytes& rows() { return *rows_; }
+  const LayerBytes& rows() const { return *rows_; }
+  /// Null for a block in memory.
+  const std::shared_ptr<FiledRows>& filed() const { return filed_; }
   /// Copies a layer's rows from `first` on, out of a scratch or back into it. Encodes or decodes them if the scratch
-  /// has another type.
+  /// has another type. Throws StoreError, or TextLost, if the rows stay in a store.
   void copy(int layer, int first, const cache::LayerScratch& from);
   void put(int layer, int first, cache::LayerScratch& to) const;
 
  private:
   ElementType type_;
   std::vector<Token> tokens_;
-  LayerBytes rows_;
+  std::optional<LayerBytes> rows_;
+  std::shared_ptr<FiledRows> filed_;
 };
 
 using TextBlockPtr = std::shared_ptr<const TextBlock>;
@@ -85,7 +97,7 @@ class TextStore {
   /// Reserves bytes for new blocks and facts; false if those in use leave no room for them.
   bool reserve(std::size_t bytes);
   void release(std::size_t bytes) { reserved_ -= bytes; }
-  /// Stores the blocks of a text from its beginning. Blocks that are there already stay.
+  /// Stores the blocks of a text from its beginning. Blocks that are there already stay, unless they are lost.
   void put(std::string_view owner, std::span<const TextBlockPtr> chain);
   /// Stores a fact about the text of a stored chain, unless it is there already. Facts of the same name about earlier
   /// beginnings of the text are among the first to be dropped, except where texts branch off. REQUIRES: a chain of
@@ -122,7 +134,7 @@ class TextStore {
   /// A fact's name, or empty for the node's block.
   using Use = std::tuple<std::uint64_t, Node*, std::string>;
 
-  /// Nodes of the longest chain.
+  /// Nodes of the longest chain without lost rows.
   std::vector<Node*> chain(std::string_view owner, std::span<const Token> text) const;
   /// Number of the first nodes, at most `most`, after which all these facts are stored.
   static std::size_t with_facts(std::span<Node* const> nodes, std::size_t most, const FactNames& names);

@@ -89,14 +89,16 @@ class TierHealth {
 
   explicit TierHealth(std::string name) : name_(std::move(name)) {}
 
-  /// Runs `work`, unless it failed a short while ago.
-  void attempt(Way way, const std::function<void()>& work) {
-    if (!may_try(way)) return;
+  /// Runs `work`, unless it failed a short while ago. Returns false if it has not worked.
+  bool attempt(Way way, const std::function<void()>& work) {
+    if (!may_try(way)) return false;
     try {
       work();
       worked(way);
+      return true;
     } catch (const std::exception& error) {
       failed(way, error.what());
+      return false;
     }
   }
 
@@ -149,11 +151,12 @@ struct TextTier::Impl {
   void look_for_all(TierRequest& asked) const;
   void read_all(TierRequest& asked);
   /// Returns false if the value is missing or damaged.
-  bool read_one(const TextName& name, LayerBytes& layers);
+  bool read_one(const TextName& name, const TierTarget& target);
+  FiledRows::Found read_to(const TextName& name, LayerBytes& layers);
   void ended(TierRequest& asked);
   void post(int threads, const std::shared_ptr<TierRequest>& asked, const std::function<void(TierRequest&)>& work);
 
-  std::unique_ptr<store::Values> values;
+  std::shared_ptr<store::Values> values;
   TierHealth health;
   std::size_t queue;
   std::atomic<std::size_t> queued{0};
@@ -181,9 +184,20 @@ TextUse TextTier::use() const {
   return out;
 }
 
+bool TextTier::has_parts() const { return impl_->values->has_parts(); }
+
+std::shared_ptr<FiledRows> TextTier::filed(TextName name, std::vector<std::size_t> sizes) const {
+  return std::make_shared<FiledRows>(impl_->values, std::move(name), std::move(sizes));
+}
+
+bool TextTier::write(const std::function<void()>& work) { return impl_->health.attempt(TierHealth::writing, work); }
+
 void TextTier::keep(std::vector<TierValue> values) {
   std::size_t bytes = 0;
-  for (const auto& value : values) bytes += value.layers->bytes();
+  for (const auto& value : values) {
+    const auto* const layers = std::get_if<LayerBytesPtr>(&value.rows);
+    if (layers != nullptr) bytes += (*layers)->bytes();
+  }
   if (values.empty() || (impl_->queued > 0 && impl_->queued + bytes > impl_->queue)) return;
   impl_->queued += bytes;
   impl_->writer.post([impl = impl_.get(), bytes, shared = std::make_shared<std::vector<TierValue>>(std::move(values))] {
@@ -196,10 +210,17 @@ void TextTier::keep(std::vector<TierValue> values) {
 void TextTier::Impl::write(std::span<const TierValue> all) {
   std::vector<store::NewValue> out;
   for (const auto& value : all) {
-    out.push_back({value.name.key.print(), value_bytes(value.name, *value.layers), [this, &value](ByteSink& to) {
-                     write_value(value.name, *value.layers, to);
-                     ++written;
-                   }});
+    if (const auto* const filed = std::get_if<std::shared_ptr<FiledRows>>(&value.rows)) {
+      written += (*filed)->is_new() ? 1 : 0;
+      out.push_back((*filed)->finished());
+      continue;
+    }
+    const auto& layers = *std::get<LayerBytesPtr>(value.rows);
+    out.push_back(
+        {value.name.key.print(), value_bytes(value.name, layers.sizes()), [this, &value, &layers](ByteSink& to) {
+           write_value(value.name, layers, to);
+           ++written;
+         }});
   }
   values->keep(out);
 }
@@ -259,23 +280,32 @@ void TextTier::Impl::read_all(TierRequest& asked) {
     const std::size_t i = asked.next++;
     if (i >= asked.good) return;
     bool is_read = false;
-    health.attempt(TierHealth::reading, [&] { is_read = read_one(asked.names[i], *asked.layers[i]); });
+    health.attempt(TierHealth::reading, [&] { is_read = read_one(asked.names[i], asked.targets[i]); });
     if (!is_read) lower(asked.good, i);
   }
 }
 
-bool TextTier::Impl::read_one(const TextName& name, LayerBytes& layers) {
-  const auto key = name.key.print();
-  const auto found = values->get(key, value_bytes(name, layers));
-  if (!found) return false;
-  if (!found->parts.empty() && read_value(found->parts.front(), name, layers)) {
+FiledRows::Found TextTier::Impl::read_to(const TextName& name, LayerBytes& layers) {
+  using Found = FiledRows::Found;
+  const auto found = values->get(name.key.print(), value_bytes(name, layers.sizes()));
+  if (!found) return Found::missing;
+  return !found->parts.empty() && read_value(found->parts.front(), name, layers) ? Found::good : Found::damaged;
+}
+
+bool TextTier::Impl::read_one(const TextName& name, const TierTarget& target) {
+  using Found = FiledRows::Found;
+  const auto* const filed = std::get_if<std::shared_ptr<FiledRows>>(&target);
+  const Found found =
+      filed != nullptr ? (*filed)->open() : read_to(name, *std::get<std::shared_ptr<LayerBytes>>(target));
+  if (found == Found::missing) return false;
+  if (found == Found::good) {
     ++read;
     return true;
   }
   ++damaged;
   log().warn("{} of a text in {} is damaged; the text is read anew from there",
              name.state.empty() ? "a block" : "a state", values->name());
-  values->erase(key);
+  values->erase(name.key.print());
   return false;
 }
 

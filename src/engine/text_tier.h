@@ -4,11 +4,13 @@
 #include <atomic>
 #include <chrono>
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "engine/text_store.h"
@@ -18,20 +20,23 @@
 
 namespace winnow::engine {
 
-/// A value to be written: a block's keys and values, or an observer's state.
+/// A value to be written: a block's keys and values, in memory or written already, or an observer's state.
 struct TierValue {
   TextName name;
-  LayerBytesPtr layers;
+  std::variant<LayerBytesPtr, std::shared_ptr<FiledRows>> rows;
 };
+
+/// Where a value is read to: into memory, or nowhere, to be read layer by layer later.
+using TierTarget = std::variant<std::shared_ptr<LayerBytes>, std::shared_ptr<FiledRows>>;
 
 /// Values that are requested from a tier. Its threads work on them until `working` is 0.
 struct TierRequest {
   std::vector<TextName> names;
-  std::vector<bool> exist;                          ///< [name], after look()
-  std::vector<std::shared_ptr<LayerBytes>> layers;  ///< [name], to be filled by read(), those in front first
-  std::atomic<std::size_t> good{0};                 ///< values before the first one that could not be read
-  std::atomic<std::size_t> next{0};                 ///< value to be read next
-  std::atomic<int> working{0};                      ///< threads at work
+  std::vector<bool> exist;           ///< [name], after look()
+  std::vector<TierTarget> targets;   ///< [name], for read(), those in front first
+  std::atomic<std::size_t> good{0};  ///< values before the first one that could not be read
+  std::atomic<std::size_t> next{0};  ///< value to be read next
+  std::atomic<int> working{0};       ///< threads at work
   std::atomic<bool> is_unwanted{false};
 };
 
@@ -54,6 +59,12 @@ class TextTier {
   TextName name_of_state(const TextName& block, const std::string& state) const {
     return engine::name_of_state(session_, block, state);
   }
+  /// True if rows of blocks can stay in the store.
+  bool has_parts() const;
+  /// Rows of a block that stay there. REQUIRES: has_parts().
+  std::shared_ptr<FiledRows> filed(TextName name, std::vector<std::size_t> sizes) const;
+  /// Runs work that writes such rows, unless the store has failed. Returns false if that failed.
+  bool write(const std::function<void()>& work);
   /// Queues the missing values of a text for writing, and records the use of all; those at the end are dropped first.
   /// Does nothing if too much is queued; the next use of the text tries again.
   void keep(std::vector<TierValue> values);
@@ -63,7 +74,7 @@ class TextTier {
   void give_up(std::chrono::milliseconds waited);
   /// Finds out which values exist.
   void look(const std::shared_ptr<TierRequest>& asked);
-  /// Fills `layers`.
+  /// Fills or opens the targets.
   void read(const std::shared_ptr<TierRequest>& asked);
   /// Waits at most `most` for the end of a look() or read().
   void wait(std::chrono::milliseconds most);

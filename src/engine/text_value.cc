@@ -5,7 +5,7 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
-#include <cstring>
+#include <numeric>
 
 #include "base/as_size.h"
 #include "base/cpu.h"
@@ -30,7 +30,7 @@ void put(ByteSink& to, const TextKey& key) {
 }
 
 /// Everything before the checksums. It does not depend on the layers' bytes.
-std::vector<std::byte> beginning_of(const TextName& name, const LayerBytes& layers) {
+std::vector<std::byte> beginning_of(const TextName& name, std::span<const std::size_t> sizes) {
   MemorySink to;
   to.write(std::as_bytes(std::span(kTextMagic)));
   winnow::put(to, kTextVersion);
@@ -39,18 +39,9 @@ std::vector<std::byte> beginning_of(const TextName& name, const LayerBytes& laye
   winnow::put(to, std::string_view(name.state));
   winnow::put(to, static_cast<std::uint32_t>(name.tokens.size()));
   winnow::put(to, std::span(name.tokens));
-  winnow::put(to, static_cast<std::uint32_t>(layers.layers()));
-  for (const std::size_t size : layers.sizes()) winnow::put(to, static_cast<std::uint64_t>(size));
+  winnow::put(to, static_cast<std::uint32_t>(sizes.size()));
+  for (const std::size_t size : sizes) winnow::put(to, static_cast<std::uint64_t>(size));
   return to.bytes();
-}
-
-/// Bytes between the beginning and the layers' bytes: a checksum of each, and one of all before it.
-std::size_t sums_bytes(const LayerBytes& layers) { return as_size(layers.layers() + 1) * sizeof(std::uint64_t); }
-
-std::size_t bytes_of(std::size_t beginning, const LayerBytes& layers) {
-  std::size_t out = beginning + sums_bytes(layers);
-  for (const std::size_t size : layers.sizes()) out += size;
-  return out;
 }
 
 }  // namespace
@@ -99,36 +90,54 @@ TextName name_of_state(const SessionKey& session, const TextName& block, const s
   return {block.root, key_of_bytes(to.bytes()), state, block.tokens};
 }
 
-std::size_t value_bytes(const TextName& name, const LayerBytes& layers) {
-  return bytes_of(beginning_of(name, layers).size(), layers);
+std::size_t value_head_bytes(const TextName& name, std::span<const std::size_t> sizes) {
+  return beginning_of(name, sizes).size() + (sizes.size() + 1) * sizeof(std::uint64_t);
+}
+
+std::size_t value_bytes(const TextName& name, std::span<const std::size_t> sizes) {
+  return std::accumulate(sizes.begin(), sizes.end(), value_head_bytes(name, sizes));
+}
+
+/// The last number is a checksum of all before it.
+std::vector<std::byte> value_head(const TextName& name, std::span<const std::size_t> sizes,
+                                  std::span<const std::uint64_t> sums) {
+  MemorySink head;
+  head.write(beginning_of(name, sizes));
+  for (const std::uint64_t sum : sums) winnow::put(head, sum);
+  winnow::put(head, hash_of(head.bytes()));
+  return head.bytes();
+}
+
+std::optional<std::vector<std::uint64_t>> sums_of(std::span<const std::byte> value, const TextName& name,
+                                                  std::span<const std::size_t> sizes) {
+  const auto beginning = beginning_of(name, sizes);
+  std::vector<std::uint64_t> sums(sizes.size() + 1);
+  const auto bytes = std::as_writable_bytes(std::span(sums));
+  if (value.size() < beginning.size() + bytes.size()) return std::nullopt;
+  if (!std::equal(beginning.begin(), beginning.end(), value.begin())) return std::nullopt;
+  std::ranges::copy(value.subspan(beginning.size(), bytes.size()), bytes.begin());
+  const auto checked = value.first(beginning.size() + bytes.size() - sizeof(std::uint64_t));
+  if (hash_of(checked) != sums.back()) return std::nullopt;
+  sums.pop_back();
+  return sums;
 }
 
 void write_value(const TextName& name, const LayerBytes& layers, ByteSink& to) {
-  MemorySink head;
-  head.write(beginning_of(name, layers));
-  for (int layer = 0; layer < layers.layers(); ++layer) winnow::put(head, hash_of(layers.layer(layer)));
-  to.write(head.bytes());
-  winnow::put(to, hash_of(head.bytes()));
+  std::vector<std::uint64_t> sums;
+  for (int layer = 0; layer < layers.layers(); ++layer) sums.push_back(hash_of(layers.layer(layer)));
+  to.write(value_head(name, layers.sizes(), sums));
   for (int layer = 0; layer < layers.layers(); ++layer) to.write(layers.layer(layer));
 }
 
 bool read_value(std::span<const std::byte> value, const TextName& name, LayerBytes& layers) {
-  const auto beginning = beginning_of(name, layers);
-  if (value.size() != bytes_of(beginning.size(), layers)) return false;
-  if (!std::equal(beginning.begin(), beginning.end(), value.begin())) return false;
-  const auto head = value.first(beginning.size() + sums_bytes(layers));
-  const auto number_at = [&](std::size_t at) {
-    std::uint64_t out = 0;
-    std::memcpy(&out, value.data() + at, sizeof(out));
-    return out;
-  };
-  const std::size_t last = head.size() - sizeof(std::uint64_t);
-  if (number_at(last) != hash_of(head.first(last))) return false;
-  auto rest = value.subspan(head.size());
+  if (value.size() != value_bytes(name, layers.sizes())) return false;
+  const auto sums = sums_of(value, name, layers.sizes());
+  if (!sums) return false;
+  auto rest = value.subspan(value_head_bytes(name, layers.sizes()));
   for (int layer = 0; layer < layers.layers(); ++layer) {
     const auto to = layers.layer(layer);
     std::ranges::copy(rest.first(to.size()), to.begin());
-    if (hash_of(to) != number_at(beginning.size() + as_size(layer) * sizeof(std::uint64_t))) return false;
+    if (hash_of(to) != (*sums)[as_size(layer)]) return false;
     rest = rest.subspan(to.size());
   }
   return true;

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -46,8 +47,17 @@ std::vector<TextName> names_of(const SessionKey& session, std::string_view owner
 /// Name of a state after a block.
 TextName name_of_state(const SessionKey& session, const TextName& block, const std::string& state);
 
-/// Bytes of a value.
-std::size_t value_bytes(const TextName& name, const LayerBytes& layers);
+/// Bytes of a value, of which the layers have these sizes.
+std::size_t value_bytes(const TextName& name, std::span<const std::size_t> sizes);
+/// Bytes before those of the layers.
+std::size_t value_head_bytes(const TextName& name, std::span<const std::size_t> sizes);
+/// These bytes: what the value is, and the checksum of each layer.
+std::vector<std::byte> value_head(const TextName& name, std::span<const std::size_t> sizes,
+                                  std::span<const std::uint64_t> sums);
+/// The checksums of a value that begins with these bytes. Nullopt if it has another name or other sizes, or if these
+/// bytes are damaged.
+std::optional<std::vector<std::uint64_t>> sums_of(std::span<const std::byte> value, const TextName& name,
+                                                  std::span<const std::size_t> sizes);
 void write_value(const TextName& name, const LayerBytes& layers, ByteSink& to);
 /// Fills bytes of the right sizes. Returns false if the value has another name or other sizes, or is damaged.
 bool read_value(std::span<const std::byte> value, const TextName& name, LayerBytes& layers);

@@ -106,6 +106,17 @@ void PartFile::write(std::span<const std::byte> bytes) {
   }
 }
 
+void write_to(const std::string& path, std::size_t at, std::span<const std::byte> bytes) {
+  const Descriptor file(::open(path.c_str(), O_WRONLY | O_NOFOLLOW | O_CLOEXEC));
+  while (!bytes.empty()) {
+    const auto done = pwrite(file.get(), bytes.data(), bytes.size(), static_cast<off_t>(at));
+    if (done < 0 && errno == EINTR) continue;
+    if (done < 0) fail();
+    bytes = bytes.subspan(as_size(done));
+    at += as_size(done);
+  }
+}
+
 void PartFile::set_times(std::int64_t ns) const {
   if (futimens(file_.get(), file_times(ns).data()) != 0) fail();
 }

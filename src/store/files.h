@@ -76,6 +76,9 @@ class PartFile : public ByteSink {
   std::size_t written_ = 0;
 };
 
+/// Writes to an existing file.
+void write_to(const std::string& path, std::size_t at, std::span<const std::byte> bytes);
+
 /// Times of last access and modification at `ns` since 1970.
 std::array<timespec, 2> file_times(std::int64_t ns);
 

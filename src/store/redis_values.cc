@@ -3,6 +3,7 @@
 // recently used ones itself, by its maxmemory-policy.
 #include <spdlog/fmt/fmt.h>
 
+#include <stdexcept>
 #include <utility>
 #include <vector>
 
@@ -68,6 +69,14 @@ class RedisValues : public Values {
     return out;
   }
 
+  bool has_parts() const override { return false; }
+  std::unique_ptr<ValuePart> begin(const std::string& /*key*/) override {
+    throw std::logic_error("Redis has no parts of values");
+  }
+  std::optional<Lease> get_part(const std::string& /*key*/, std::size_t /*size*/, const ByteRange& /*range*/) override {
+    throw std::logic_error("Redis has no parts of values");
+  }
+
   void keep(std::span<const NewValue> chain) override {
     RedisPool::Use use(pool_);
     auto& redis = use.connection();
@@ -75,7 +84,7 @@ class RedisValues : public Values {
     std::vector<bool> exists(chain.size());
     for (std::size_t i = chain.size(); i-- > 0;) exists[i] = redis.next(ReplyKind::number)->integer == 1;
     for (std::size_t i = 0; i < chain.size(); ++i) {
-      if (exists[i] || chain[i].size > kMostBytes) continue;
+      if (exists[i] || chain[i].size > kMostBytes || !chain[i].fill) continue;
       StringSink value(chain[i].size);
       chain[i].fill(value);
       redis.ask(ReplyKind::status, {"SET", text_key(chain[i].key), value.bytes(), "EX", kUnusedSeconds});

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdint>
+#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <mutex>
@@ -60,6 +61,42 @@ bool is_part(const std::string& name) {
          name.find_first_not_of("0123456789abcdef") == kKeyDigits && name[kKeyDigits] == '.';
 }
 
+/// A part of a value, opened for each write: a text has more blocks than a process may have open files.
+class FolderPart : public ValuePart {
+ public:
+  FolderPart(const MarkedFolder& folder, std::string path) : folder_(folder), path_(std::move(path)) {
+    attempt([this] { PartFile(path_).keep(); });
+  }
+  FolderPart(const FolderPart&) = delete;
+  FolderPart& operator=(const FolderPart&) = delete;
+  ~FolderPart() override {
+    if (!path_.empty()) unlink(path_.c_str());
+  }
+
+  void write(std::size_t at, std::span<const std::byte> bytes) override {
+    attempt([&] { write_to(path_, at, bytes); });
+  }
+  void rename_to(const std::string& path, std::int64_t used) {
+    if (utimensat(AT_FDCWD, path_.c_str(), file_times(used).data(), AT_SYMLINK_NOFOLLOW) != 0 ||
+        std::rename(path_.c_str(), path.c_str()) != 0)
+      folder_.fail("write", errno);
+    path_.clear();
+  }
+
+ private:
+  template <typename Work>
+  void attempt(Work work) const {
+    try {
+      work();
+    } catch (const std::system_error& error) {
+      folder_.fail("write", error.code().value());
+    }
+  }
+
+  MarkedFolder folder_;
+  std::string path_;  ///< empty: stored
+};
+
 class ValueFolder : public Values {
  public:
   ValueFolder(const Place& place, std::size_t most) : folder_(place, kTextsMark), most_(most) {
@@ -76,13 +113,21 @@ class ValueFolder : public Values {
     return out;
   }
 
-  std::optional<Lease> get(const std::string& key, std::size_t size) override {
+  std::optional<Lease> get(const std::string& key, std::size_t size) override { return get_part(key, size, kWhole); }
+
+  bool has_parts() const override { return true; }
+
+  std::unique_ptr<ValuePart> begin(const std::string& key) override {
+    return std::make_unique<FolderPart>(folder_, part_path(key));
+  }
+
+  std::optional<Lease> get_part(const std::string& key, std::size_t size, const ByteRange& range) override {
     try {
       const auto file = OpenFile::open(path_of(key));
       if (!file) return std::nullopt;
       if (file->size() != size) return Lease{file->size(), {}, nullptr};
-      Lease out = file->read(std::span(&kWhole, 1));
-      if (out.parts.front().size() != size) out.parts.clear();  // cut off meanwhile
+      Lease out = file->read(std::span(&range, 1));
+      if (out.parts.front().size() != length_in(range, size)) out.parts.clear();  // cut off meanwhile
       return out;
     } catch (const std::system_error& error) {
       if (error.code().value() == EIO) return Lease{size, {}, nullptr};  // damaged on the disk; other values are not
@@ -98,7 +143,8 @@ class ValueFolder : public Values {
     for (std::size_t i = chain.size(); i-- > 0;) exists[i] = touch(chain[i].key, used(i));
     for (std::size_t i = 0; i < chain.size(); ++i) {
       if (exists[i]) continue;
-      if (!make_room(chain[i].size, used(i))) return;
+      const bool is_new = chain[i].fill || chain[i].part != nullptr;
+      if (!is_new || !make_room(chain[i].size, used(i))) return;
       write(chain[i], used(i));
     }
   }
@@ -172,14 +218,10 @@ class ValueFolder : public Values {
   }
 
   void write(const NewValue& value, std::int64_t used) {
-    try {
-      PartFile file(folder_.path_of(fmt::format("{}.{:08x}{}", value.key, random_(), kPart)));
-      value.fill(file);
-      if (file.written() != value.size) throw std::logic_error("a value has not the bytes that were announced");
-      file.set_times(used);
-      file.rename_to(path_of(value.key));
-    } catch (const std::system_error& error) {
-      folder_.fail("write", error.code().value());
+    if (value.part != nullptr) {
+      static_cast<FolderPart*>(value.part)->rename_to(path_of(value.key), used);
+    } else {
+      write_whole(value, used);
     }
     unlisted_ += value.size;
     const std::lock_guard lock(held_mutex_);
@@ -187,11 +229,26 @@ class ValueFolder : public Values {
     ++held_.count;
   }
 
+  void write_whole(const NewValue& value, std::int64_t used) {
+    try {
+      PartFile file(part_path(value.key));
+      value.fill(file);
+      if (file.written() != value.size) throw std::logic_error("a value has not the bytes that were announced");
+      file.set_times(used);
+      file.rename_to(path_of(value.key));
+    } catch (const std::system_error& error) {
+      folder_.fail("write", error.code().value());
+    }
+  }
+
+  std::string part_path(const std::string& key) {
+    return folder_.path_of(fmt::format("{}.{:08x}{}", key, std::random_device()(), kPart));
+  }
+
   MarkedFolder folder_;
   std::size_t most_;
-  std::mutex mutex_;           ///< of keep()
-  std::size_t unlisted_ = 0;   ///< bytes written since the last listing
-  std::random_device random_;  ///< for names of parts
+  std::mutex mutex_;          ///< of keep()
+  std::size_t unlisted_ = 0;  ///< bytes written since the last listing
   mutable std::mutex held_mutex_;
   ValuesHeld held_;
 };

@@ -14,11 +14,20 @@
 
 namespace winnow::store {
 
-/// A value and the function that writes exactly `size` bytes of it.
+/// A value that is being written in parts. It is removed with the object, unless it has been stored.
+class ValuePart {
+ public:
+  virtual ~ValuePart() = default;
+  /// Throws StoreError.
+  virtual void write(std::size_t at, std::span<const std::byte> bytes) = 0;
+};
+
+/// A value, and how it comes into the store.
 struct NewValue {
   std::string key;  ///< 32 hexadecimal digits
   std::size_t size = 0;
-  std::function<void(ByteSink&)> fill;
+  std::function<void(ByteSink&)> fill = {};  ///< writes exactly `size` bytes; empty: the value is only used
+  ValuePart* part = nullptr;                 ///< in place of `fill`: all bytes have been written to this part
 };
 
 /// Bytes and number of stored values.
@@ -40,8 +49,15 @@ class Values {
   virtual std::vector<bool> exist(std::span<const std::string> keys) = 0;
   /// A value as one part. Nullopt if there is none; without parts if its size differs.
   virtual std::optional<Lease> get(const std::string& key, std::size_t size) = 0;
+  /// True if values can also be written and read in parts.
+  virtual bool has_parts() const = 0;
+  /// Begins a value of `size` bytes, which keep() will store. REQUIRES: has_parts().
+  virtual std::unique_ptr<ValuePart> begin(const std::string& key) = 0;
+  /// Reads a part of a value like get(). REQUIRES: has_parts().
+  virtual std::optional<Lease> get_part(const std::string& key, std::size_t size, const ByteRange& range) = 0;
   /// Stores the missing values of a chain, from its beginning. Records that all were used now, with earlier values of
-  /// the chain a little later, so that the chain's end is dropped first. Stops if there is no more room.
+  /// the chain a little later, so that the chain's end is dropped first. Stops if there is no more room, or if a
+  /// value that is only used is missing.
   virtual void keep(std::span<const NewValue> chain) = 0;
   /// Removes a value, such as a damaged one.
   virtual void erase(const std::string& key) = 0;

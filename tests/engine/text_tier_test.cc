@@ -6,6 +6,7 @@
 #include <array>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <random>
 #include <set>
 
@@ -270,6 +271,81 @@ TEST_F(TextTiers, hold_what_memory_does_not) {
     EXPECT_EQ(answer_of(end), anew(text));
     EXPECT_GT(end.cached_tokens, 60);
     EXPECT_LE(scheduler.prefix_use().bytes, std::size_t{600} << 10U);
+  }
+}
+
+constexpr std::size_t kTwoBlocks = std::size_t{140} << 10U;
+
+TEST_F(TextTiers, hold_texts_that_are_larger_than_memory) {
+  const auto text = tokens(400, 1);
+  auto longer = text;
+  const auto more = tokens(200, 2);
+  longer.insert(longer.end(), more.begin(), more.end());
+  for (const char* spec : {"snapkv", "h2o", "kvzip:after=chunk,chunk=64"}) {
+    fs::remove_all(texts_);
+    const auto cached = [&](const std::vector<Token>& asked) {
+      Session session(model_, kOptions);
+      Scheduler scheduler(session, stored(kTwoBlocks));
+      const auto end = run(scheduler, request(asked, "", spec));
+      EXPECT_EQ(answer_of(end), anew(asked, kOptions, spec)) << spec;
+      EXPECT_LE(scheduler.prefix_use().bytes, kTwoBlocks) << spec;
+      return end.cached_tokens;
+    };
+    EXPECT_EQ(cached(text), 0) << spec;
+    EXPECT_GE(cached(text), 320) << spec;
+    EXPECT_EQ(cached(longer), 384) << spec;
+    const auto all = files();
+    EXPECT_EQ(std::ranges::count_if(all, [](const auto& path) { return !is_state(path); }), 600 / 64) << spec;
+  }
+}
+
+TEST_F(TextTiers, that_vanish_or_change_during_a_reading_are_read_anew) {
+  const auto text = tokens(400, 1);
+  const auto wanted = anew(text);
+  const auto remove = [](const std::string& path) { fs::remove(path); };
+  const auto damage = [](const std::string& path) {
+    auto bytes = bytes_of_file(path);
+    bytes.back() ^= 1;
+    std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
+  };
+  const auto cut = [](const std::string& path) { fs::resize_file(path, 1000); };
+  const std::vector<std::function<void(const std::string&)>> changes = {remove, damage, cut};
+  int noticed = 0;
+  for (int quanta = 0; quanta < 8; ++quanta) {
+    for (const auto& change : changes) {
+      run_once(text);
+      Session session(model_, kOptions);
+      auto options = stored(kTwoBlocks);
+      options.max_itl = std::chrono::milliseconds(0);
+      Scheduler scheduler(session, options);
+      RequestEnd end;
+      auto asked = request(text);
+      asked.events.on_end = [&end](RequestEnd ended) { end = std::move(ended); };
+      scheduler.add(std::move(asked));
+      for (int i = 0; i < quanta; ++i) scheduler.advance();
+      for (const auto& path : files()) change(path);
+      while (scheduler.advance()) continue;
+      EXPECT_EQ(answer_of(end), wanted) << quanta;
+      noticed += end.cached_tokens < 320 ? 1 : 0;
+    }
+  }
+  EXPECT_GT(noticed, 6);
+}
+
+TEST_F(TextTiers, that_cannot_be_written_change_no_answer) {
+  const auto text = tokens(400, 1);
+  for (int quanta = 0; quanta < 6; ++quanta) {
+    Session session(model_, kOptions);
+    Scheduler scheduler(session, stored(kTwoBlocks));
+    RequestEnd end;
+    auto asked = request(text);
+    asked.events.on_end = [&end](RequestEnd ended) { end = std::move(ended); };
+    scheduler.add(std::move(asked));
+    for (int i = 0; i < quanta; ++i) scheduler.advance();
+    fs::remove_all(texts_);
+    while (scheduler.advance()) continue;
+    EXPECT_EQ(answer_of(end), anew(text)) << quanta;
+    EXPECT_EQ(run(scheduler, request(text)).cached_tokens, 128) << "memory has two blocks";
   }
 }
 

@@ -113,6 +113,51 @@ TEST_F(ValueFolderTest, gives_no_bytes_of_another_size) {
   EXPECT_EQ(store->held()->bytes, 0U);
 }
 
+TEST_F(ValueFolderTest, has_values_that_come_and_go_in_parts) {
+  const auto store = open(10 * kSize);
+  const auto wanted = value_of(1, 0);
+  const auto half = std::span(wanted).first(kSize / 2);
+  {
+    const auto abandoned = store->begin(value_key(1, 0));
+    abandoned->write(0, half);
+    EXPECT_EQ(bytes_in(texts_), half.size());
+  }
+  EXPECT_EQ(bytes_in(texts_), 0U);
+  const auto part = store->begin(value_key(1, 0));
+  part->write(half.size(), std::span(wanted).subspan(half.size()));
+  part->write(0, half);
+  EXPECT_FALSE(store->get(value_key(1, 0), kSize)) << "it is not stored yet";
+  const NewValue whole{.key = value_key(1, 0), .size = kSize, .part = part.get()};
+  store->keep(std::span(&whole, 1));
+  EXPECT_TRUE(are_whole(*store, 1, 1));
+  EXPECT_EQ(store->held()->bytes, kSize);
+  const auto some = store->get_part(value_key(1, 0), kSize, {1000, 3000});
+  EXPECT_TRUE(std::ranges::equal(some->parts.front(), std::span(wanted).subspan(1000, 2000)));
+  EXPECT_TRUE(store->get_part(value_key(1, 0), kSize - 1, {1000, 3000})->parts.empty());
+  EXPECT_FALSE(store->get_part(value_key(1, 1), kSize, {1000, 3000}));
+}
+
+TEST_F(ValueFolderTest, has_no_room_for_a_part_that_is_too_large) {
+  const auto store = open(kSize / 2);
+  const auto part = store->begin(value_key(1, 0));
+  part->write(0, value_of(1, 0));
+  const NewValue whole{.key = value_key(1, 0), .size = kSize, .part = part.get()};
+  store->keep(std::span(&whole, 1));
+  EXPECT_EQ(whole_of(*store, 1, 1), 0U);
+}
+
+TEST_F(ValueFolderTest, ends_a_chain_where_a_value_that_is_only_used_is_missing) {
+  const auto store = open();
+  keep(*store, 1, 2);
+  std::vector<NewValue> chain;
+  for (int i = 0; i < 4; ++i) {
+    chain.push_back({value_key(1, i), kSize});
+    if (i == 3) chain.back().fill = [](ByteSink& sink) { sink.write(value_of(1, 3)); };
+  }
+  store->keep(chain);
+  EXPECT_EQ(held_of(*store, 1, 4), 2);
+}
+
 TEST_F(ValueFolderTest, reads_no_more_than_it_expects) {
   const auto store = open();
   keep(*store, 1, 2);

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <stdexcept>
+#include <vector>
+
+#include "engine/text_value.h"
+#include "store/values.h"
+
+namespace winnow::engine {
+
+/// Rows that were in a store when a reading began cannot be read any more. The reading begins again without them.
+class TextLost : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// Keys and values of a block that stay in a store, since the text is larger than the memory for texts. They are
+/// written and read one layer at a time. Not thread-safe.
+class FiledRows {
+ public:
+  enum class Found : std::uint8_t { good, missing, damaged };
+
+  /// `sizes`: bytes of each layer. REQUIRES: a store that has parts.
+  FiledRows(std::shared_ptr<store::Values> values, TextName name, std::vector<std::size_t> sizes);
+
+  /// Begins to write a new value. Throws StoreError, like write() and finished().
+  void begin();
+  void write(int layer, std::span<const std::byte> rows);
+  /// The value, to be stored while this object lives. REQUIRES: all layers, for a new value.
+  store::NewValue finished();
+  bool is_new() const { return part_ != nullptr; }
+
+  /// Reads and checks all bytes of a stored value. Throws StoreError.
+  Found open();
+  /// Throws TextLost if the value is gone or damaged since open().
+  void read(int layer, std::span<std::byte> to) const;
+  /// True after read() has failed.
+  bool is_lost() const { return is_lost_; }
+
+  std::span<const std::size_t> sizes() const { return sizes_; }
+
+ private:
+  /// Place of a layer in the value.
+  std::size_t place_of(int layer) const;
+  bool read_layer(int layer, std::span<std::byte> to) const;
+
+  std::shared_ptr<store::Values> values_;
+  TextName name_;
+  std::vector<std::size_t> sizes_;
+  std::size_t bytes_;                ///< of the value
+  std::vector<std::uint64_t> sums_;  ///< checksum of each layer
+  std::unique_ptr<store::ValuePart> part_;
+  mutable bool is_lost_ = false;
+};
+
+}  // namespace winnow::engine
