@@ -122,7 +122,7 @@ struct WINNOW_EXPORT SessionOptions {
   /// File of calibrate() for the model, for methods that need one; empty: none, and those methods throw UsageError.
   std::string calibration = {};
   /// Store for prompts: if a prompt begins like an earlier one, only the rest is read, and the results are the same.
-  /// Models with experts read all, and so does a `chunk` that is no multiple of 64.
+  /// All is read if the model has experts or `chunk` is not a multiple of 64.
   TextOptions texts = {};
 
   /// Throws UsageError if the options contradict each other, or this build or machine does not support them.
@@ -166,7 +166,7 @@ class WINNOW_EXPORT Session {
   Prefilled prefill(std::span<const Token> tokens, std::span<const CacheOptions> caches);
 
   /// Reads `text` once and each question after it independently: element i is the prompt text + questions[i],
-  /// compressed after the question. No part of the text's full cache outlives its layer, but in SessionOptions::texts.
+  /// compressed after the question. No part of the text's full cache outlives its layer, except in SessionOptions::texts.
   std::vector<Prefilled> prefill(std::span<const Token> text, std::span<const std::vector<Token>> questions,
                                  std::span<const CacheOptions> caches);
 

@@ -20,8 +20,8 @@ void add_text_options(CLI::App& command, TextArguments& arguments, const std::st
                      "most bytes of the folder of --texts: 100GiB (default: 20GiB)");
   command
       .add_option("--text-type", arguments.type,
-                  "how texts are kept: exact, or q8_0 for about half the bytes, with slightly different answers over "
-                  "kept texts (default: exact)")
+                  "how texts are stored: exact, or q8_0 for about half the bytes, with slightly different answers over "
+                  "stored texts (default: exact)")
       ->check(CLI::IsMember({"exact", "q8_0"}));
 }
 

@@ -18,7 +18,7 @@ inline constexpr const char* kStoreForm =
     "a folder, or redis[s]://[[USER][:PASSWORD]@]HOST[:PORT][/DATABASE], with the password better in "
     "WINNOW_REDIS_PASSWORD (default: nowhere)";
 
-/// Options about texts that are kept for later prompts, as CLI11 sets them.
+/// Options about texts that are stored for later prompts, as CLI11 sets them.
 struct TextArguments {
   std::string memory;
   std::string place;

@@ -29,7 +29,7 @@ void allow_many_files() {
   setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-/// Chooses the memory if the user gave none: most of the free memory. A part of it is for kept texts; requests' own
+/// Chooses the memory if the user gave none: most of the free memory. A part of it is for stored texts; requests' own
 /// data may take another tenth.
 void choose_memory(ServeOptions& options) {
   constexpr std::size_t kLeastForRequests = std::size_t{16} << 20;
