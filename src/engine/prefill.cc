@@ -166,6 +166,13 @@ network::Until Prefill::until(const Chunk& chunk) const {
   return is_read ? network::Until::output : network::Until::attention;
 }
 
+RowRange Prefill::output(RowRange tokens) const {
+  const bool is_asked =
+      tokens.first >= outputs_.first && tokens.first + tokens.count <= outputs_.first + outputs_.count;
+  if (!is_asked || plan_.known() > 0) throw std::logic_error("a reading was not asked for the output of these tokens");
+  return tokens;
+}
+
 double Prefill::done() const { return static_cast<double>(rows_done_) / (hidden_.rows() * hparams().n_layer); }
 
 /// Chunks of the text are seen by the observers of all prompts.

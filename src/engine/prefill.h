@@ -64,9 +64,9 @@ class Prefill {
   std::vector<Cache> take_caches(std::size_t prompt) { return branches_[prompt].take_caches(); }
   std::vector<float> logits(std::size_t prompt) { return hidden_.logits(plan_.branches()[prompt].last_row); }
   /// Logits of some of the input's `outputs`, [count][n_vocab].
-  void text_logits(RowRange tokens, std::span<float> out) { hidden_.logits(tokens, out); }
+  void text_logits(RowRange tokens, std::span<float> out) { hidden_.logits(output(tokens), out); }
   /// Hidden states of some of them after the final norm, [count][n_embd].
-  void text_states(RowRange tokens, std::span<float> out) { hidden_.last_states(tokens, out); }
+  void text_states(RowRange tokens, std::span<float> out) { hidden_.last_states(output(tokens), out); }
 
  private:
   using Chunk = PrefillPlan::Chunk;
@@ -80,6 +80,8 @@ class Prefill {
   void begin_rows(const Chunk& chunk);
   /// Rows whose output nobody reads end at the attention of the last layer.
   network::Until until(const Chunk& chunk) const;
+  /// The same tokens. REQUIRES: they are among the input's `outputs`.
+  RowRange output(RowRange tokens) const;
   ChunkObservers observers_of(const Chunk& chunk) const;
   PromptAttention attention_of(const Chunk& chunk);
   /// Keys and values of `kv_layer`.

@@ -288,6 +288,8 @@ void Executor::run_layer(const Pass& pass, int layer, float* hidden, std::span<c
   const int rows = static_cast<int>(positions.size());
   if (s.weights.hparams().n_embd_layer > 0 && run.tokens.size() != positions.size())
     throw std::logic_error("the layer has token embeddings, but no tokens were given");
+  if (run.later != nullptr && run.until != Until::output)
+    throw std::logic_error("experts that run later need all rows of the layer");
   s.make_room(s.of_rows, rows, 1);
   s.fill(s.of_rows, run.tokens, layer, layer + 1);
   s.build_layer({.packed = s.packs.of_layer(pass, layer), .later = run.later}, layer, hidden, rows, run.until);

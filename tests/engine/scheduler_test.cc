@@ -461,7 +461,7 @@ TEST_F(SchedulerTest, log_probabilities_of_the_prompt_are_those_of_its_beginning
   Session session(model_, {2, Precision::f32, 32, Pack::automatic, calibration_});
   const auto text = tokens(140, 9);
   const auto full = options_of("full", "", "f32");
-  for (const char* spec : {"full", "snapkv"}) {
+  for (const char* spec : {"full", "snapkv", "lookahead(snapkv)", "kvzip:chunk=50"}) {
     Scheduler scheduler(session, {});
     std::vector<GeneratedToken> scored;
     auto request = request_of({options_of(spec, std::string(spec) == "full" ? "" : "64", "f32"), text, {}, 0},

@@ -5,8 +5,11 @@
 #include <ggml.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <utility>
+#include <vector>
 
 #include "network/network.h"
 #include "support/temp.h"
@@ -66,6 +69,42 @@ class InputWitness : public network::AttentionOp {
   }
   std::vector<float> rows;
 };
+
+/// Attention whose output is its queries, which it keeps.
+class QueryWitness : public network::AttentionOp {
+ public:
+  void phase(int number, const Tensors& tensors, Worker worker) noexcept override {
+    if (number != kPhases - 1 || worker.index != 0) return;
+    queries.assign(tensors.q, tensors.q + std::ptrdiff_t{4} * 64 * tensors.rows);
+    std::copy(queries.begin(), queries.end(), tensors.out);
+  }
+  std::vector<float> queries;
+};
+
+TEST_F(ExecutorTest, rows_that_end_at_attention_stay_as_they_are) {
+  for (const char* arch : {"llama", "olmo2", "command-r"}) {
+    write_tiny_gguf(tiny_of_heads(arch, 4, 2, 64), path_);
+    MemoryAccount account;
+    const auto weights = model::Weights::load(path_);
+    network::Executor executor(*weights, 2, account);
+    int polls = 0;
+    executor.set_stop([&polls] { return ++polls < 0; });
+    const std::vector<std::int32_t> tokens = {5, 6, 260};
+    const std::vector<std::int32_t> positions = {0, 1, 2};
+    Buffer hidden(account, tokens.size() * static_cast<std::size_t>(weights->hparams().n_embd) * sizeof(float), "rows");
+    executor.embed(tokens, hidden.as<float>().data());
+    const std::vector<float> embedded(hidden.as<float>().begin(), hidden.as<float>().end());
+    QueryWitness ended;
+    executor.run_layer({}, 0, hidden.as<float>().data(), positions, ended, {.until = network::Until::attention});
+    EXPECT_TRUE(std::ranges::equal(hidden.as<float>(), embedded)) << arch;
+    const int polls_to_attention = std::exchange(polls, 0);
+    QueryWitness whole;
+    executor.run_layer({}, 0, hidden.as<float>().data(), positions, whole);
+    EXPECT_EQ(ended.queries, whole.queries) << arch;
+    EXPECT_FALSE(std::ranges::equal(hidden.as<float>(), embedded)) << arch;
+    EXPECT_LT(polls_to_attention, polls) << arch;
+  }
+}
 
 /// Computes it by hand: the embedding divided by its rms, times the norm's weights.
 TEST_F(ExecutorTest, attention_sees_the_rows_that_enter_it) {
