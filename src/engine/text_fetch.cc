@@ -171,8 +171,11 @@ void TextFetch::begin_reading() {
   reached_ = with_states(found_blocks());
   if (reached_ == known_) return end();
   const auto wanted = std::make_shared<TierRequest>();
-  const bool have_room = add_blocks(*wanted) && add_states(*wanted);
+  TierRequest states;  // they get room first: blocks may stay in the store
+  const bool have_room = add_states(states) && add_blocks(*wanted);
   if (!have_room && !all_.empty()) return end();
+  wanted->names.insert(wanted->names.end(), states.names.begin(), states.names.end());
+  wanted->targets.insert(wanted->targets.end(), states.targets.begin(), states.targets.end());
   asked_ = wanted;
   if (wanted->names.empty()) return store();  // pieces of states that are empty
   phase_ = Phase::reading;
