@@ -308,7 +308,10 @@ TEST_F(TextTiers, that_vanish_or_change_during_a_reading_are_read_anew) {
     bytes.back() ^= 1;
     std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
   };
-  const auto cut = [](const std::string& path) { fs::resize_file(path, 1000); };
+  const auto cut = [](const std::string& path) {
+    std::error_code gone;  // removed, since another of its text is damaged
+    fs::resize_file(path, 1000, gone);
+  };
   const std::vector<std::function<void(const std::string&)>> changes = {remove, damage, cut};
   int noticed = 0;
   for (int quanta = 0; quanta < 8; ++quanta) {
