@@ -35,7 +35,7 @@ help: ## this list
 
 # CI also builds the benchmark programs, which must compile, and the Python package, which is tested.
 build: ## build the command, the library and the tests
-	@$(call BUILD,release,$(if $(CI),-DWINNOW_BENCH=ON $(PYTHON)))
+	@$(call BUILD,release,$(if $(CI),-DWINNOW_BENCH=ON -DWINNOW_BORDER=OFF $(PYTHON)))
 
 python: ## the same with the Python package, in build/release/python
 	@$(call BUILD,release,$(PYTHON)) --target winnow_python_stub
