@@ -246,7 +246,7 @@ Request Asking::request_for(const Asked& asked, StagedPrompt prompt) const {
   if (asked.documents.empty()) {
     out = request_of(std::move(prompt.prompt), asked.keeping.protocol);
     if (form.echo && form.alternatives) out.text().prompt_logprobs = std::max(1, *form.alternatives);
-    out.text().cache_salt = shared_by(form, asked.asker);
+    if (form.cache_prompt) out.text().cache_salt = shared_by(form, asked.asker);
     if (!out.question.empty()) out.text().stages = std::move(prompt.stages);
   } else {
     out.source = std::make_shared<AskingSource>(asked.documents, room_.shelf->place(),

@@ -352,6 +352,13 @@ def check_cache_salt(server):
     assert cached[0] == cached[2] == 0 < cached[1]
 
 
+def check_cache_prompt(server):
+    body = {**kept_text("who?"), "cache_salt": f"salt {time.monotonic_ns()}"}
+    caching = (False, True, False, True)
+    cached = [server.good(CHAT, {**body, "cache_prompt": caches})["usage"]["prompt_tokens_details"]["cached_tokens"] for caches in caching]
+    assert cached[:3] == [0, 0, 0] and cached[3] > 0, "a prompt that is not to be cached is neither stored nor found"
+
+
 def check_winnow(server):
     reply = server.good(COMPLETION, {**BODY[COMPLETION], "prompt": "words " * 40, "winnow": {"kv": "snapkv:window=8", "budget": 20}})
     assert (reply["winnow"]["spec"], reply["winnow"]["entries_per_head"]) == ("snapkv:window=8", 20)
@@ -383,7 +390,6 @@ WITHOUT_EFFECT = {
     "service_tier": "flex",
     "prompt_cache_key": "key",
     "prompt_cache_retention": "24h",
-    "cache_prompt": False,
     "prediction": {"type": "content", "content": "words"},
     "verbosity": "low",
     "length_penalty": 2,

@@ -17,6 +17,7 @@ BOTH = {
     "model": {"text"},
     "user": {"text"},
     "cache_salt": {"text"},
+    "cache_prompt": {"boolean"},
     "priority": {"number"},
     "max_tokens": {"number"},
     "max_completion_tokens": {"number"},

@@ -19,6 +19,7 @@ struct AnswerForm {
                                           ///< log probabilities
   int priority = 0;                       ///< among the requests of the same key; higher ones begin first
   std::optional<std::string> cache_salt;  ///< requests with the same salt share texts that were read
+  bool cache_prompt = true;               ///< false: reads all of the prompt, and stores nothing of it
   bool stream = false;
   bool echo = false;          ///< repeat the prompt's text before each answer's
   bool usage_at_end = false;  ///< in a stream

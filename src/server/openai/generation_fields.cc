@@ -159,6 +159,7 @@ void read_sharing(Fields& fields, AnswerForm& form) {
   form.priority = -static_cast<int>(
       fields.integer("priority", -kLargest, kLargest).value_or(0));  // as in vLLM, the lowest begins first
   form.cache_salt = fields.text("cache_salt");
+  form.cache_prompt = fields.boolean("cache_prompt").value_or(true);
 }
 
 AnswerForm read_chat_form(Fields& fields) {

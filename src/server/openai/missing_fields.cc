@@ -65,7 +65,7 @@ void read_without_effect(Fields& fields) {
   for (const char* const name : {"model", "user", "safety_identifier", "service_tier", "verbosity", "prompt_cache_key",
                                  "prompt_cache_retention"})
     fields.text(name);
-  for (const char* const name : {"store", "cache_prompt", "spaces_between_special_tokens"}) fields.boolean(name);
+  for (const char* const name : {"store", "spaces_between_special_tokens"}) fields.boolean(name);
   for (const char* const name : {"metadata", "prediction"}) fields.object(name);
   fields.number("length_penalty");
 }
