@@ -21,7 +21,10 @@ FiledRows::FiledRows(std::shared_ptr<store::Values> values, TextName name, std::
       bytes_(value_bytes(name_, sizes_)),
       sums_(sizes_.size()) {}
 
-void FiledRows::begin() { part_ = values_->begin(name_.key.print()); }
+bool FiledRows::begin() {
+  part_ = values_->begin(name_.key.print(), bytes_);
+  return is_new();
+}
 
 std::size_t FiledRows::place_of(int layer) const {
   return std::accumulate(sizes_.begin(), sizes_.begin() + layer, value_head_bytes(name_, sizes_));
@@ -33,8 +36,11 @@ void FiledRows::write(int layer, std::span<const std::byte> rows) {
 }
 
 store::NewValue FiledRows::finished() {
-  if (is_new()) part_->write(0, value_head(name_, sizes_, sums_));
-  return {.key = name_.key.print(), .size = bytes_, .part = part_.get()};
+  store::NewValue out{.key = name_.key.print(), .size = bytes_};
+  if (!is_new() || std::exchange(is_finished_, true)) return out;
+  part_->write(0, value_head(name_, sizes_, sums_));
+  out.part = part_.get();
+  return out;
 }
 
 FiledRows::Found FiledRows::open() {
@@ -57,13 +63,14 @@ bool FiledRows::read_layer(int layer, std::span<std::byte> to) const {
   const std::size_t place = place_of(layer);
   try {
     const auto found = values_->get_part(name_.key.print(), bytes_, {place, place + to.size()});
-    if (!found || found->parts.empty()) return false;
-    std::ranges::copy(found->parts.front(), to.begin());
+    if (!found) return false;
+    if (!found->parts.empty()) std::ranges::copy(found->parts.front(), to.begin());
+    if (!found->parts.empty() && hash_of(to) == sums_[as_size(layer)]) return true;
+    values_->erase(name_.key.print());  // so that a good one takes its place
   } catch (const StoreError& error) {
     log().warn("{}", error.what());
-    return false;
   }
-  return hash_of(to) == sums_[as_size(layer)];
+  return false;
 }
 
 void FiledRows::read(int layer, std::span<std::byte> to) const {

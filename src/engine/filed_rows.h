@@ -28,10 +28,12 @@ class FiledRows {
   /// `sizes`: bytes of each layer. REQUIRES: a store that has parts.
   FiledRows(std::shared_ptr<store::Values> values, TextName name, std::vector<std::size_t> sizes);
 
-  /// Begins to write a new value. Throws StoreError, like write() and finished().
-  void begin();
+  /// Begins to write a new value. Returns false if there is no room for it. Throws StoreError, like write() and
+  /// finished().
+  bool begin();
   void write(int layer, std::span<const std::byte> rows);
-  /// The value, to be stored while this object lives. REQUIRES: all layers, for a new value.
+  /// The value, to be stored while this object lives; after the first call, it is only used. For the thread that stores
+  /// it. REQUIRES: all layers, for a new value.
   store::NewValue finished();
   bool is_new() const { return part_ != nullptr; }
 
@@ -55,6 +57,7 @@ class FiledRows {
   std::size_t bytes_;                ///< of the value
   std::vector<std::uint64_t> sums_;  ///< checksum of each layer
   std::unique_ptr<store::ValuePart> part_;
+  bool is_finished_ = false;
   mutable bool is_lost_ = false;
 };
 

@@ -66,12 +66,12 @@ KeptTexts::KeptTexts(const Session::Impl& session, const TextOptions& options)
 }
 
 void KeptTexts::check_room(int tokens, std::size_t bytes) {
-  const bool has_all = bytes <= memory_.memory() || (tier_ != nullptr && tier_->has_parts());
-  if (has_all || std::exchange(has_told_, true)) return;
+  const std::size_t room = std::max(memory_.memory(), tier_ == nullptr ? 0 : tier_->room_for_parts());
+  if (bytes <= room || std::exchange(has_told_, true)) return;
   log().info(
       "{} tokens have {} of keys and values, and {} are kept for later prompts: the last of these tokens will be read "
       "again",
-      tokens, format_bytes(bytes), format_bytes(memory_.memory()));
+      tokens, format_bytes(bytes), format_bytes(room));
 }
 
 bool can_know_texts(const Session::Impl& session) { return why_texts_are_read(session).empty(); }

@@ -24,11 +24,12 @@ KnownText::KnownText(Session::Impl& session, TextTiers stores, StoredPart part, 
   if (tier_ != nullptr) names_ = tier_->names(part_.owner, text);
   find(limits);
   reserve_states(limits, std::max(shared, chain_.size()));
-  reserve_blocks(session.hparams);
+  reserve_blocks(session.hparams, limits);
+  use_filed_blocks();
 }
 
 void KnownText::find(const PassLimits& limits) {
-  const std::size_t most = std::min(chain_.size(), as_size(limits.most(part_) / TextBlock::kTokens));
+  const std::size_t most = std::min(blocks_in_memory(), as_size(limits.most(part_) / TextBlock::kTokens));
   const auto names = names_of(limits.states(part_.most));
   const auto found = store_.find_facts(part_.owner, text_, most, names);
   if (static_cast<int>(found.blocks) <= known_) return;
@@ -67,8 +68,10 @@ std::set<int> KnownText::places_of_states(std::size_t shared) const {
   return places;
 }
 
-void KnownText::reserve_blocks(const model::Hparams& hparams) {
+void KnownText::reserve_blocks(const model::Hparams& hparams, const PassLimits& limits) {
   const std::size_t bytes = TextBlock::bytes(hparams, part_.type);
+  TextRoom states(store_);
+  if (tier_ != nullptr && tier_->has_parts()) states.reserve(limits.room_for_states(part_));
   for (std::size_t first = chain_.size() * kBlockTokens; first + kBlockTokens <= text_.size(); first += kBlockTokens) {
     const auto make = [&] {
       const auto tokens = text_.subspan(first, kBlockTokens);
@@ -81,9 +84,19 @@ void KnownText::reserve_blocks(const model::Hparams& hparams) {
 bool KnownText::add_filed_block(const model::Hparams& hparams, std::span<const Token> tokens) {
   if (tier_ == nullptr || !tier_->has_parts()) return false;
   auto rows = tier_->filed(names_[chain_.size() + read_.size()], TextBlock::sizes(hparams, part_.type));
-  if (!tier_->write([&] { rows->begin(); })) return false;
+  bool has_begun = false;
+  if (!tier_->write([&] { has_begun = rows->begin(); }) || !has_begun) return false;
   read_.push_back(std::make_shared<TextBlock>(part_.type, tokens, std::move(rows)));
   return true;
+}
+
+/// A tier drops what was not used for the longest time, also while it is read.
+void KnownText::use_filed_blocks() const {
+  std::vector<TierValue> used;
+  for (std::size_t i = 0; i < as_size(known_); ++i) {
+    if (chain_[i]->filed() != nullptr) used.push_back({names_[i], chain_[i]->filed()});
+  }
+  if (!used.empty()) tier_->keep(std::move(used));
 }
 
 std::size_t KnownText::blocks_in_memory() const {

@@ -64,9 +64,10 @@ class KnownText {
   /// Rows after which states are kept: the part's, for the same text; those of the last whole block, for longer texts;
   /// and the first ones, in `shared` blocks, that a stored text has, too.
   std::set<int> places_of_states(std::size_t shared) const;
-  void reserve_blocks(const model::Hparams& hparams);
+  void reserve_blocks(const model::Hparams& hparams, const PassLimits& limits);
   /// Begins a new block whose rows stay in the tier. Returns false if that is not possible.
   bool add_filed_block(const model::Hparams& hparams, std::span<const Token> tokens);
+  void use_filed_blocks() const;
   /// Number of the text's first blocks that memory has, or will have when the text is stored.
   std::size_t blocks_in_memory() const;
   void store_state(int rows, const std::string& name);

@@ -200,7 +200,7 @@ void Prefill::compress(PrefillBranch& branch) {
   auto& scratch = scratch_of(kv_layer());
   scratch.truncate(branch.tokens());
   if (observer_ != nullptr) observer_->end_layer({kv_layer(), scratch, OutputProjection(session_.executor)});
-  if (known_ != nullptr) known_->copy(kv_layer(), scratch);
+  if (known_ != nullptr && &branch == &branches_.front()) known_->copy(kv_layer(), scratch);
   branch.compress(kv_layer(), scratch);
 }
 

@@ -51,6 +51,13 @@ struct PassLimits {
 
   /// Tokens of a part that may be known.
   int most(const StoredPart& part) const { return first_seen < part.most ? first_seen : part.most; }
+  /// Bytes of memory that blocks which can stay in a tier leave to a text's states, for the three places at most where
+  /// those are stored that do not grow.
+  std::size_t room_for_states(const StoredPart& part) const {
+    std::size_t out = 0;
+    for (const auto& [name, size] : states(part.most)) out += (size.grows ? 1 : 3) * LayerBytes::bytes(size.bytes);
+    return out;
+  }
 };
 
 }  // namespace winnow::engine

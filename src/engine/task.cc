@@ -135,7 +135,7 @@ void Task::read() {
     if (has_asked_) prompt_is_read();
   });
   const double tokens = before - tokens_to_read();
-  if (tokens == 0) return;  // only an answer's cache was copied
+  if (tokens <= 0) return;  // only an answer's cache was copied, or a stored text was lost
   room_.read_ms += ms_since(began);
   room_.read_tokens += tokens;
 }

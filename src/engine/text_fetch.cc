@@ -109,34 +109,40 @@ std::size_t TextFetch::with_states(std::size_t blocks) const {
   return out;
 }
 
-/// Returns false if there is no room for all of them.
+/// Returns false if there is no room for all of them. Those that stay in the store get room before others are in
+/// memory.
 bool TextFetch::add_blocks(TierRequest& wanted) {
+  const bool has_parts = stores_.tier->has_parts();
+  TextRoom states(stores_.memory);
+  if (has_parts) states.reserve(limits_.room_for_states(part_));
+  const std::size_t least = has_parts ? TextBlock::filed_bytes() : 0;
+  const std::size_t missing = reached_ - std::min(chain_.size(), reached_);
+  if (!room_.reserve(missing * least)) return false;
   for (std::size_t i = chain_.size(); i < reached_; ++i) {
-    if (!add_block(wanted, i) && !add_filed_block(wanted, i)) return false;
+    if (!add_block(wanted, i, TextBlock::bytes(session_.hparams, part_.type) - least)) {
+      if (!has_parts) return false;
+      add_filed_block(wanted, i);
+    }
     wanted.names.push_back(names_[i]);
   }
   return true;
 }
 
-bool TextFetch::add_block(TierRequest& wanted, std::size_t block) {
+bool TextFetch::add_block(TierRequest& wanted, std::size_t block, std::size_t bytes) {
   const auto tokens = text_.subspan(block * kBlockTokens, kBlockTokens);
   const auto make = [&] {
     new_.push_back(std::make_shared<TextBlock>(session_.account, session_.hparams, part_.type, tokens));
   };
-  if (!room_.reserve(TextBlock::bytes(session_.hparams, part_.type), make)) return false;
+  if (!room_.reserve(bytes, make)) return false;
   wanted.targets.emplace_back(std::shared_ptr<LayerBytes>(new_.back(), &new_.back()->rows()));
   return true;
 }
 
-bool TextFetch::add_filed_block(TierRequest& wanted, std::size_t block) {
-  if (!stores_.tier->has_parts()) return false;
+void TextFetch::add_filed_block(TierRequest& wanted, std::size_t block) {
   const auto tokens = text_.subspan(block * kBlockTokens, kBlockTokens);
-  const auto make = [&] {
-    auto rows = stores_.tier->filed(names_[block], TextBlock::sizes(session_.hparams, part_.type));
-    wanted.targets.emplace_back(rows);
-    new_.push_back(std::make_shared<TextBlock>(part_.type, tokens, std::move(rows)));
-  };
-  return room_.reserve(TextBlock::filed_bytes(), make);
+  auto rows = stores_.tier->filed(names_[block], TextBlock::sizes(session_.hparams, part_.type));
+  wanted.targets.emplace_back(rows);
+  new_.push_back(std::make_shared<TextBlock>(part_.type, tokens, std::move(rows)));
 }
 
 /// Returns false if there is no room for all of them.

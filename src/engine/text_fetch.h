@@ -45,9 +45,10 @@ class TextFetch {
   /// The most of the first blocks about which the tier has all states; those known, if there are no more.
   std::size_t with_states(std::size_t blocks) const;
   bool add_blocks(TierRequest& wanted);
-  bool add_block(TierRequest& wanted, std::size_t block);
+  /// Adds a block in memory, if there are so many more bytes for it.
+  bool add_block(TierRequest& wanted, std::size_t block, std::size_t bytes);
   /// Adds a block whose rows stay in the store.
-  bool add_filed_block(TierRequest& wanted, std::size_t block);
+  void add_filed_block(TierRequest& wanted, std::size_t block);
   bool add_states(TierRequest& wanted);
   /// Adds a state after some blocks, or its piece with the last of them, to `wanted` and `to`.
   bool add_state(TierRequest& wanted, std::size_t blocks, std::size_t state, std::vector<LayerBytesPtr>& to);

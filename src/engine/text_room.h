@@ -19,7 +19,8 @@ class TextRoom {
 
   /// Reserves bytes for make(), which makes something to be stored. Returns false if there is no room for it, in the
   /// store or in the machine.
-  bool reserve(std::size_t bytes, const std::function<void()>& make);
+  bool reserve(
+      std::size_t bytes, const std::function<void()>& make = [] {});
   void release(std::size_t bytes);
   void release() { release(bytes_); }
 

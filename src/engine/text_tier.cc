@@ -184,7 +184,7 @@ TextUse TextTier::use() const {
   return out;
 }
 
-bool TextTier::has_parts() const { return impl_->values->has_parts(); }
+std::size_t TextTier::room_for_parts() const { return impl_->values->room_for_parts(); }
 
 std::shared_ptr<FiledRows> TextTier::filed(TextName name, std::vector<std::size_t> sizes) const {
   return std::make_shared<FiledRows>(impl_->values, std::move(name), std::move(sizes));
@@ -211,8 +211,8 @@ void TextTier::Impl::write(std::span<const TierValue> all) {
   std::vector<store::NewValue> out;
   for (const auto& value : all) {
     if (const auto* const filed = std::get_if<std::shared_ptr<FiledRows>>(&value.rows)) {
-      written += (*filed)->is_new() ? 1 : 0;
       out.push_back((*filed)->finished());
+      written += out.back().part != nullptr ? 1 : 0;
       continue;
     }
     const auto& layers = *std::get<LayerBytesPtr>(value.rows);

@@ -41,8 +41,9 @@ struct TierRequest {
 };
 
 /// Text blocks and observers' states outside of memory, in a folder or on a server. They outlast the process and can be
-/// shared by several. Threads of the tier write and read them, so its owner never waits for the store. If a store
-/// fails, this is logged once, and the store is tried again after a while. Called by one thread.
+/// shared by several. Threads of the tier write and read them, so its owner does not wait for the store, except for rows
+/// that stay there. If a store fails, this is logged once, and the store is tried again after a while. Called by one
+/// thread.
 class TextTier {
  public:
   /// Keeps at most `queue` bytes of values that are still to be written, or the values of one text. Throws MemoryError
@@ -59,8 +60,9 @@ class TextTier {
   TextName name_of_state(const TextName& block, const std::string& state) const {
     return engine::name_of_state(session_, block, state);
   }
-  /// True if rows of blocks can stay in the store.
-  bool has_parts() const;
+  /// The most bytes of blocks whose rows can stay in the store; 0: none can.
+  std::size_t room_for_parts() const;
+  bool has_parts() const { return room_for_parts() > 0; }
   /// Rows of a block that stay there. REQUIRES: has_parts().
   std::shared_ptr<FiledRows> filed(TextName name, std::vector<std::size_t> sizes) const;
   /// Runs work that writes such rows, unless the store has failed. Returns false if that failed.

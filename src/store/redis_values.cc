@@ -69,10 +69,8 @@ class RedisValues : public Values {
     return out;
   }
 
-  bool has_parts() const override { return false; }
-  std::unique_ptr<ValuePart> begin(const std::string& /*key*/) override {
-    throw std::logic_error("Redis has no parts of values");
-  }
+  std::size_t room_for_parts() const override { return 0; }
+  std::unique_ptr<ValuePart> begin(const std::string& /*key*/, std::size_t /*size*/) override { return nullptr; }
   std::optional<Lease> get_part(const std::string& /*key*/, std::size_t /*size*/, const ByteRange& /*range*/) override {
     throw std::logic_error("Redis has no parts of values");
   }

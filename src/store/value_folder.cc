@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <cstdint>
@@ -64,13 +65,18 @@ bool is_part(const std::string& name) {
 /// A part of a value, opened for each write: a text has more blocks than a process may have open files.
 class FolderPart : public ValuePart {
  public:
-  FolderPart(const MarkedFolder& folder, std::string path) : folder_(folder), path_(std::move(path)) {
+  /// `pending`: bytes of all such parts.
+  FolderPart(const MarkedFolder& folder, std::string path, std::size_t size, std::atomic<std::size_t>& pending)
+      : folder_(folder), path_(std::move(path)), size_(size), pending_(pending) {
     attempt([this] { PartFile(path_).keep(); });
+    pending_ += size_;
   }
   FolderPart(const FolderPart&) = delete;
   FolderPart& operator=(const FolderPart&) = delete;
   ~FolderPart() override {
-    if (!path_.empty()) unlink(path_.c_str());
+    if (path_.empty()) return;
+    unlink(path_.c_str());
+    pending_ -= size_;
   }
 
   void write(std::size_t at, std::span<const std::byte> bytes) override {
@@ -81,6 +87,7 @@ class FolderPart : public ValuePart {
         std::rename(path_.c_str(), path.c_str()) != 0)
       folder_.fail("write", errno);
     path_.clear();
+    pending_ -= size_;
   }
 
  private:
@@ -95,6 +102,8 @@ class FolderPart : public ValuePart {
 
   MarkedFolder folder_;
   std::string path_;  ///< empty: stored
+  std::size_t size_;
+  std::atomic<std::size_t>& pending_;
 };
 
 class ValueFolder : public Values {
@@ -115,10 +124,11 @@ class ValueFolder : public Values {
 
   std::optional<Lease> get(const std::string& key, std::size_t size) override { return get_part(key, size, kWhole); }
 
-  bool has_parts() const override { return true; }
+  std::size_t room_for_parts() const override { return most_; }
 
-  std::unique_ptr<ValuePart> begin(const std::string& key) override {
-    return std::make_unique<FolderPart>(folder_, part_path(key));
+  std::unique_ptr<ValuePart> begin(const std::string& key, std::size_t size) override {
+    if (pending_ + size > most_) return nullptr;
+    return std::make_unique<FolderPart>(folder_, part_path(key), size, pending_);
   }
 
   std::optional<Lease> get_part(const std::string& key, std::size_t size, const ByteRange& range) override {
@@ -164,11 +174,13 @@ class ValueFolder : public Values {
  private:
   std::string path_of(const std::string& key) const { return folder_.path_of(key + kEnding); }
 
-  /// Lists all values, also those of other processes, and removes what killed ones have left.
+  /// Lists all values, also those of other processes, and removes what killed ones have left an hour ago. Until then it
+  /// takes room.
   std::vector<ValueFile> list() {
     std::vector<ValueFile> out;
     std::error_code error;
     ValuesHeld held;
+    std::size_t parts = 0;  // bytes
     const std::int64_t now = now_ns();
     for (fs::directory_iterator at(folder_.path_of(""), error), end; !error && at != end; at.increment(error)) {
       const auto name = at->path().filename().string();
@@ -177,7 +189,8 @@ class ValueFolder : public Values {
       auto used = std::int64_t{about.st_mtim.tv_sec} * 1'000'000'000 + about.st_mtim.tv_nsec;
       if (!S_ISREG(about.st_mode)) continue;
       if (is_part(name)) {
-        if (now - used > kOldPart) unlink(at->path().c_str());
+        parts += as_size(about.st_size);
+        if (now - used > kOldPart && unlink(at->path().c_str()) == 0) parts -= as_size(about.st_size);
         continue;
       }
       if (used > now + kFuture) used = 0;
@@ -186,6 +199,7 @@ class ValueFolder : public Values {
       out.push_back({name, as_size(about.st_size), used});
     }
     if (error) folder_.fail("list", error.value());
+    held.bytes += parts - std::min<std::size_t>(parts, pending_);
     unlisted_ = 0;
     const std::lock_guard lock(held_mutex_);
     held_ = held;
@@ -247,8 +261,9 @@ class ValueFolder : public Values {
 
   MarkedFolder folder_;
   std::size_t most_;
-  std::mutex mutex_;          ///< of keep()
-  std::size_t unlisted_ = 0;  ///< bytes written since the last listing
+  std::mutex mutex_;                     ///< of keep()
+  std::size_t unlisted_ = 0;             ///< bytes written since the last listing
+  std::atomic<std::size_t> pending_{0};  ///< bytes of parts that this process has begun
   mutable std::mutex held_mutex_;
   ValuesHeld held_;
 };

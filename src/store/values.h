@@ -49,11 +49,12 @@ class Values {
   virtual std::vector<bool> exist(std::span<const std::string> keys) = 0;
   /// A value as one part. Nullopt if there is none; without parts if its size differs.
   virtual std::optional<Lease> get(const std::string& key, std::size_t size) = 0;
-  /// True if values can also be written and read in parts.
-  virtual bool has_parts() const = 0;
-  /// Begins a value of `size` bytes, which keep() will store. REQUIRES: has_parts().
-  virtual std::unique_ptr<ValuePart> begin(const std::string& key) = 0;
-  /// Reads a part of a value like get(). REQUIRES: has_parts().
+  /// The most bytes of values that can be written and read in parts; 0: none can.
+  virtual std::size_t room_for_parts() const = 0;
+  /// Begins a value of `size` bytes, which keep() will store. Null if this process has begun as many as have room.
+  /// Lives no longer than the store.
+  virtual std::unique_ptr<ValuePart> begin(const std::string& key, std::size_t size) = 0;
+  /// Reads a part of a value like get(). REQUIRES: room for parts.
   virtual std::optional<Lease> get_part(const std::string& key, std::size_t size, const ByteRange& range) = 0;
   /// Stores the missing values of a chain, from its beginning. Records that all were used now, with earlier values of
   /// the chain a little later, so that the chain's end is dropped first. Stops if there is no more room, or if a

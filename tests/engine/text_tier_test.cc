@@ -277,11 +277,13 @@ TEST_F(TextTiers, hold_what_memory_does_not) {
 constexpr std::size_t kTwoBlocks = std::size_t{140} << 10U;
 
 TEST_F(TextTiers, hold_texts_that_are_larger_than_memory) {
+  testing::internal::CaptureStderr();
   const auto text = tokens(400, 1);
   auto longer = text;
   const auto more = tokens(200, 2);
   longer.insert(longer.end(), more.begin(), more.end());
-  for (const char* spec : {"snapkv", "h2o", "kvzip:after=chunk,chunk=64"}) {
+  for (const char* spec :
+       {"snapkv", "h2o", "kvzip:after=chunk,chunk=64", "ada(snapkv):over=model", "ada(h2o):over=model"}) {
     fs::remove_all(texts_);
     const auto cached = [&](const std::vector<Token>& asked) {
       Session session(model_, kOptions);
@@ -294,9 +296,11 @@ TEST_F(TextTiers, hold_texts_that_are_larger_than_memory) {
     EXPECT_EQ(cached(text), 0) << spec;
     EXPECT_GE(cached(text), 320) << spec;
     EXPECT_EQ(cached(longer), 384) << spec;
+    EXPECT_GE(cached(longer), 512) << spec;
     const auto all = files();
     EXPECT_EQ(std::ranges::count_if(all, [](const auto& path) { return !is_state(path); }), 600 / 64) << spec;
   }
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "") << "nothing has failed";
 }
 
 TEST_F(TextTiers, that_vanish_or_change_during_a_reading_are_read_anew) {

@@ -31,6 +31,7 @@ namespace {
 namespace fs = std::filesystem;
 using store::Bytes;
 using store::NewValue;
+using store::ValuePart;
 using store::Values;
 
 constexpr std::size_t kSize = 100'000;
@@ -118,12 +119,12 @@ TEST_F(ValueFolderTest, has_values_that_come_and_go_in_parts) {
   const auto wanted = value_of(1, 0);
   const auto half = std::span(wanted).first(kSize / 2);
   {
-    const auto abandoned = store->begin(value_key(1, 0));
+    const auto abandoned = store->begin(value_key(1, 0), kSize);
     abandoned->write(0, half);
     EXPECT_EQ(bytes_in(texts_), half.size());
   }
   EXPECT_EQ(bytes_in(texts_), 0U);
-  const auto part = store->begin(value_key(1, 0));
+  const auto part = store->begin(value_key(1, 0), kSize);
   part->write(half.size(), std::span(wanted).subspan(half.size()));
   part->write(0, half);
   EXPECT_FALSE(store->get(value_key(1, 0), kSize)) << "it is not stored yet";
@@ -137,13 +138,40 @@ TEST_F(ValueFolderTest, has_values_that_come_and_go_in_parts) {
   EXPECT_FALSE(store->get_part(value_key(1, 1), kSize, {1000, 3000}));
 }
 
-TEST_F(ValueFolderTest, has_no_room_for_a_part_that_is_too_large) {
-  const auto store = open(kSize / 2);
-  const auto part = store->begin(value_key(1, 0));
-  part->write(0, value_of(1, 0));
-  const NewValue whole{.key = value_key(1, 0), .size = kSize, .part = part.get()};
-  store->keep(std::span(&whole, 1));
-  EXPECT_EQ(whole_of(*store, 1, 1), 0U);
+TEST_F(ValueFolderTest, begins_as_many_parts_as_have_room) {
+  EXPECT_EQ(open(kSize / 2)->begin(value_key(1, 0), kSize), nullptr);
+  const auto store = open(2 * kSize);
+  std::vector<std::unique_ptr<ValuePart>> parts;
+  std::vector<NewValue> chain;
+  for (int i = 0; i < 2; ++i) {
+    parts.push_back(store->begin(value_key(1, i), kSize));
+    parts.back()->write(0, value_of(1, i));
+    chain.push_back({.key = value_key(1, i), .size = kSize, .part = parts.back().get()});
+  }
+  EXPECT_EQ(store->begin(value_key(1, 2), kSize), nullptr);
+  parts.pop_back();
+  EXPECT_NE(store->begin(value_key(1, 2), kSize), nullptr);
+  store->keep(std::span(chain).first(1));
+  parts.clear();
+  EXPECT_TRUE(are_whole(*store, 1, 1));
+  parts.push_back(store->begin(value_key(1, 2), kSize));
+  EXPECT_NE(store->begin(value_key(1, 3), kSize), nullptr) << "a stored part is not one any more";
+}
+
+TEST_F(ValueFolderTest, counts_parts_of_a_killed_process) {
+  auto store = open(4 * kSize);
+  keep(*store, 1, 1);
+  const auto part = texts_ + "/" + value_key(2, 0) + ".00000001.part";
+  std::ofstream(part) << std::string(2 * kSize, 'x');
+  store = open(4 * kSize);
+  EXPECT_EQ(store->held()->bytes, 3 * kSize);
+  keep(*store, 3, 2);
+  EXPECT_EQ(held_of(*store, 3, 2), 2);
+  EXPECT_LE(bytes_in(texts_), 4 * kSize);
+  fs::last_write_time(part, fs::file_time_type::clock::now() - std::chrono::hours(2));
+  store = open(4 * kSize);
+  EXPECT_FALSE(fs::exists(part));
+  EXPECT_EQ(store->held()->bytes, bytes_in(texts_));
 }
 
 TEST_F(ValueFolderTest, ends_a_chain_where_a_value_that_is_only_used_is_missing) {
