@@ -15,10 +15,10 @@ PATIENCE = 1800  # seconds for one answer
 
 
 class Server:
-    """A server that runs for one turn. `extra` are fields of its requests."""
+    """A server that runs for one turn. `extra` are fields of its requests, `cold` those of one that finds no known text."""
 
-    def __init__(self, name, command, extra):
-        self.name, self.command, self.extra = name, command, extra
+    def __init__(self, name, command, extra, cold):
+        self.name, self.command, self.extra, self.cold = name, command, extra, cold
 
     def __enter__(self):
         self.log = tempfile.TemporaryFile()
@@ -119,7 +119,7 @@ class Server:
 
 def winnow(arguments, name, *options, **keeping):
     command = [arguments.winnow, "serve", "-m", arguments.model, "--threads", str(arguments.threads), "--context", str(arguments.context), *options]
-    return Server(f"winnow {name}", command, {"winnow": keeping} if keeping else {})
+    return Server(f"winnow {name}", command, {"winnow": keeping} if keeping else {}, {"cache_salt": "cold"})
 
 
 def llama(arguments, slots, *options, cached=False):
@@ -129,7 +129,7 @@ def llama(arguments, slots, *options, cached=False):
     threads = ["-t", str(arguments.threads), "-tb", str(arguments.threads)]
     command = [arguments.llama_server, "-m", arguments.model, "--no-ui", *threads, *context, "--no-context-shift"]
     command += [*([] if cached else no_caches), *options]
-    return Server(" ".join(["llama-server", *options]), command, {"cache_prompt": cached})
+    return Server(" ".join(["llama-server", *options]), command, {"cache_prompt": cached}, {"cache_prompt": False})
 
 
 class Texts:

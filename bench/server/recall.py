@@ -45,7 +45,7 @@ def measure(arguments, texts):
                 for turn in range(2, len(messages), 2):
                     turns.ask(server, messages[:turn])
                 hit, answer = found(server, messages, number)
-                cold_hit, cold_answer = found(server, messages, number, cache_salt="cold", cache_prompt=False)
+                cold_hit, cold_answer = found(server, messages, number, **server.cold)
                 agnostic_hit, _ = found(server, messages, number, cache_salt="agnostic", winnow={**keeping, "protocol": "question-agnostic"})
                 known, cold, agnostic = known + hit, cold + cold_hit, agnostic + agnostic_hit
                 same += answer.text == cold_answer.text

@@ -66,6 +66,6 @@ def branches(arguments, texts):
         print("| prompt | tokens | in common with an earlier one | read | same answer as from a cold start |\n|---|---:|---:|---:|---|")
         for name, messages, common in variants:
             answer = turns.ask(server, messages)
-            cold = turns.ask(server, messages, cache_salt=name, cache_prompt=False)
+            cold = turns.ask(server, messages, cache_salt=name)
             shared = length(messages[:common]) if common else 0
             print(f"| {name} | {answer.prompt:,} | {shared:,} | {answer.prompt - answer.cached:,} | {'yes' if answer.text == cold.text else 'no'} |", flush=True)

@@ -32,7 +32,7 @@ def ask(server, messages, **fields):
 
 
 def conversation(arguments, server, texts):
-    """The turns, and the last one from a cold start if the server is to make one."""
+    """The turns, the server's peak memory after them, and the last turn from a cold start if the server is to make one."""
     words = server.words(texts)
     messages, turns = [{"role": "system", "content": words(arguments.rules)}], []
     for turn in range(arguments.turns):
@@ -42,7 +42,8 @@ def conversation(arguments, server, texts):
         turns.append(ask(server, messages))
         last = list(messages)
         messages.append({"role": "assistant", "content": turns[-1].text})
-    return turns, ask(server, last, cache_salt="cold", cache_prompt=False) if arguments.cold in server.name else None
+    peak = server.peak_bytes()
+    return turns, peak, ask(server, last, **server.cold) if arguments.cold in server.name else None
 
 
 def show(name, turns, cold, peak):
@@ -94,8 +95,8 @@ def measure(arguments, texts):
     for _ in range(arguments.repetitions):
         for server in servers_of(arguments):
             with server:
-                turns, cold = conversation(arguments, server, texts)
-                show(server.name, turns, cold, server.peak_bytes())
+                turns, peak, cold = conversation(arguments, server, texts)
+                show(server.name, turns, cold, peak)
                 series[server.name] = turns
     if arguments.plot:
         plot(arguments.plot, series)
