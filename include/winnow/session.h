@@ -166,7 +166,8 @@ class WINNOW_EXPORT Session {
   Prefilled prefill(std::span<const Token> tokens, std::span<const CacheOptions> caches);
 
   /// Reads `text` once and each question after it independently: element i is the prompt text + questions[i],
-  /// compressed after the question. No part of the text's full cache outlives its layer, except in SessionOptions::texts.
+  /// compressed after the question. No part of the text's full cache outlives its layer, except in
+  /// SessionOptions::texts.
   std::vector<Prefilled> prefill(std::span<const Token> text, std::span<const std::vector<Token>> questions,
                                  std::span<const CacheOptions> caches);
 

@@ -41,9 +41,9 @@ struct TierRequest {
 };
 
 /// Text blocks and observers' states outside of memory, in a folder or on a server. They outlast the process and can be
-/// shared by several. Threads of the tier write and read them, so its owner does not wait for the store, except for rows
-/// that stay there. If a store fails, this is logged once, and the store is tried again after a while. Called by one
-/// thread.
+/// shared by several. Threads of the tier write and read them, so its owner does not wait for the store, except for
+/// rows that stay there. If a store fails, this is logged once, and the store is tried again after a while. Called by
+/// one thread.
 class TextTier {
  public:
   /// Keeps at most `queue` bytes of values that are still to be written, or the values of one text. Throws MemoryError
