@@ -5,6 +5,12 @@ include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 include(GenerateExportHeader)
 
+# winnow_link_parts(TARGET): what the modules' objects need, but for stores on Redis servers.
+function(winnow_link_parts target)
+  target_link_libraries(${target} PRIVATE llama ggml::ggml ggml::ggml-base hwy::hwy hwy::hwy_contrib spdlog::spdlog xxHash::xxhash
+    $<BUILD_INTERFACE:llama_common> $<$<BOOL:${WINNOW_HAS_ONEDNN}>:$<BUILD_INTERFACE:winnow_onednn>>)
+endfunction()
+
 set(objects)
 foreach(module IN LISTS WINNOW_LIBRARY_MODULES)
   list(APPEND objects $<TARGET_OBJECTS:winnow_${module}>)
@@ -18,9 +24,8 @@ set_target_properties(winnow_library PROPERTIES OUTPUT_NAME winnow EXPORT_NAME w
 target_compile_features(winnow_library PUBLIC cxx_std_20)
 target_include_directories(winnow_library PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}/include>
                            $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
-target_link_libraries(winnow_library PRIVATE llama ggml::ggml ggml::ggml-base hwy::hwy hwy::hwy_contrib spdlog::spdlog xxHash::xxhash
-  $<$<BOOL:${WINNOW_BUILD_REDIS}>:$<BUILD_INTERFACE:winnow_redis>>
-  $<BUILD_INTERFACE:llama_common> $<$<BOOL:${WINNOW_HAS_ONEDNN}>:$<BUILD_INTERFACE:winnow_onednn>>)
+winnow_link_parts(winnow_library)
+target_link_libraries(winnow_library PRIVATE $<$<BOOL:${WINNOW_BUILD_REDIS}>:$<BUILD_INTERFACE:winnow_redis>>)
 
 set(WINNOW_PRIVATE_LIBRARIES ${CMAKE_INSTALL_LIBDIR}/winnow)
 winnow_install_ggml(${WINNOW_PRIVATE_LIBRARIES} Unspecified)
