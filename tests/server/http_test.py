@@ -224,7 +224,7 @@ def test_a_client_that_does_not_read_is_given_up(server):
     """Its unread bytes are bounded: at the bound the request ends, long before the answer would."""
     with contextlib.closing(server.connect()) as client:
         client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        body = json.dumps({"prompt": "hello", "max_tokens": 90_000, "ignore_eos": True, "stream": True, "logprobs": 20}).encode()
+        body = json.dumps({"prompt": "hello", "max_tokens": 90_000, "n": 8, "ignore_eos": True, "stream": True, "logprobs": 20}).encode()
         client.sendall(post_bytes(COMPLETION, body))
         wait_for(lambda: server.get("/slots")[1] != [])
         wait_for(lambda: server.get("/slots")[1] == [])
