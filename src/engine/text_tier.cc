@@ -151,7 +151,7 @@ struct TextTier::Impl {
   void look_for_all(TierRequest& asked) const;
   void read_all(TierRequest& asked);
   /// Returns false if the value is missing or damaged.
-  bool read_one(const TextName& name, const TierTarget& target);
+  bool read_one(TierRequest& asked, std::size_t value);
   FiledRows::Found read_to(const TextName& name, LayerBytes& layers);
   void ended(TierRequest& asked);
   void post(int threads, const std::shared_ptr<TierRequest>& asked, const std::function<void(TierRequest&)>& work);
@@ -278,9 +278,9 @@ void TextTier::read(const std::shared_ptr<TierRequest>& asked) {
 void TextTier::Impl::read_all(TierRequest& asked) {
   while (!asked.is_unwanted) {
     const std::size_t i = asked.next++;
-    if (i >= asked.good) return;
+    if (i >= (asked.is_damaged ? asked.names.size() : asked.good.load())) return;
     bool is_read = false;
-    health.attempt(TierHealth::reading, [&] { is_read = read_one(asked.names[i], asked.targets[i]); });
+    health.attempt(TierHealth::reading, [&] { is_read = read_one(asked, i); });
     if (!is_read) lower(asked.good, i);
   }
 }
@@ -292,8 +292,10 @@ FiledRows::Found TextTier::Impl::read_to(const TextName& name, LayerBytes& layer
   return !found->parts.empty() && read_value(found->parts.front(), name, layers) ? Found::good : Found::damaged;
 }
 
-bool TextTier::Impl::read_one(const TextName& name, const TierTarget& target) {
+bool TextTier::Impl::read_one(TierRequest& asked, std::size_t value) {
   using Found = FiledRows::Found;
+  const auto& name = asked.names[value];
+  const auto& target = asked.targets[value];
   const auto* const filed = std::get_if<std::shared_ptr<FiledRows>>(&target);
   const Found found =
       filed != nullptr ? (*filed)->open() : read_to(name, *std::get<std::shared_ptr<LayerBytes>>(target));
@@ -303,8 +305,9 @@ bool TextTier::Impl::read_one(const TextName& name, const TierTarget& target) {
     return true;
   }
   ++damaged;
-  log().warn("{} of a text in {} is damaged; the text is read anew from there",
-             name.state.empty() ? "a block" : "a state", values->name());
+  if (!asked.is_damaged.exchange(true))
+    log().warn("{} of a text in {} is damaged; the text is read anew from there",
+               name.state.empty() ? "a block" : "a state", values->name());
   values->erase(name.key.print());
   return false;
 }

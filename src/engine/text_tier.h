@@ -32,11 +32,12 @@ using TierTarget = std::variant<std::shared_ptr<LayerBytes>, std::shared_ptr<Fil
 /// Values that are requested from a tier. Its threads work on them until `working` is 0.
 struct TierRequest {
   std::vector<TextName> names;
-  std::vector<bool> exist;           ///< [name], after look()
-  std::vector<TierTarget> targets;   ///< [name], for read(), those in front first
-  std::atomic<std::size_t> good{0};  ///< values before the first one that could not be read
-  std::atomic<std::size_t> next{0};  ///< value to be read next
-  std::atomic<int> working{0};       ///< threads at work
+  std::vector<bool> exist;              ///< [name], after look()
+  std::vector<TierTarget> targets;      ///< [name], for read(), those in front first
+  std::atomic<std::size_t> good{0};     ///< values before the first one that could not be read
+  std::atomic<std::size_t> next{0};     ///< value to be read next
+  std::atomic<bool> is_damaged{false};  ///< one of them is: all are looked at, so that all such are written again
+  std::atomic<int> working{0};          ///< threads at work
   std::atomic<bool> is_unwanted{false};
 };
 

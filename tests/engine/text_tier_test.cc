@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <map>
 #include <random>
 #include <set>
 
@@ -167,6 +168,23 @@ TEST_F(TextTiers, are_never_believed_when_they_are_damaged) {
     EXPECT_LT(end.cached_tokens, 400) << path << " at " << at;
   }
   EXPECT_EQ(files(), whole) << "what was damaged was not written again";
+}
+
+TEST_F(TextTiers, with_several_damaged_blocks_are_repaired_at_once) {
+  const auto text = tokens(400, 1);
+  const auto wanted = anew(text);
+  run_once(text);
+  const auto whole = files();
+  std::map<fs::path, std::string> bytes;
+  for (const auto& path : whole) {
+    bytes[path] = bytes_of_file(path);
+    auto damaged = bytes[path];
+    damaged.back() = static_cast<char>(damaged.back() ^ 1);
+    std::ofstream(path, std::ios::binary | std::ios::trunc) << damaged;
+  }
+  EXPECT_EQ(run_once(text).answer, wanted);
+  EXPECT_EQ(files(), whole);
+  for (const auto& path : whole) EXPECT_EQ(bytes_of_file(path), bytes[path]) << path;
 }
 
 constexpr std::array kWithStates = {"h2o", "expected-attention", "infllm", "kvzip:after=chunk,chunk=64"};
