@@ -16,6 +16,11 @@ function(winnow_cold target)
   target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1> $<$<CONFIG:Debug>:-O0>)
 endfunction()
 
+# winnow_cold_in_debug(TARGET): a library that tests under sanitizers do not spend their time in.
+function(winnow_cold_in_debug target)
+  target_compile_options(${target} PRIVATE $<$<CONFIG:Debug>:-O0>)
+endfunction()
+
 # winnow_unoptimised(TARGET): a program whose time is spent in the library, compiled in two thirds of winnow_cold's time.
 function(winnow_unoptimised target)
   target_compile_options(${target} PRIVATE $<$<CONFIG:Release,Debug>:-O0>)
