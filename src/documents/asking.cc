@@ -85,7 +85,7 @@ std::size_t Asking::scratch_bytes(const Session::Impl& session) const {
 /// the question's entries.
 std::size_t Asking::bytes(const Session::Impl& session) const {
   return engine::ReadingPlan(session, tokens(), cache_).bytes().all() + scratch_bytes(session) +
-         engine::hidden_bytes(session.hparams, as_size(session.options.chunk)) + cache_bytes(session) -
+         network::States::bytes(session.hparams, as_size(session.options.chunk)) + cache_bytes(session) -
          engine::cache_bytes(cache_, session.hparams, tokens());
 }
 
@@ -100,7 +100,7 @@ void Asking::begin(Session::Impl& session) {
   session.check(question_);
   joint_.emplace(documents_, session.hparams);
   check_model(session, *joint_);
-  check_memory(scratch_bytes(session) + engine::hidden_bytes(session.hparams, question_.size()),
+  check_memory(scratch_bytes(session) + network::States::bytes(session.hparams, question_.size()),
                fmt::format("asking about {} documents of {} tokens", joint_->count(), joint_->tokens()));
   asked_.kept_blocks = all_blocks(*joint_);
   asked_.document_tokens = joint_->tokens();

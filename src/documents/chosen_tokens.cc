@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "documents/chosen_tokens.h"
 
-#include <cstring>
-
 #include "base/as_size.h"
 #include "engine/layers.h"
 #include "engine/team_attention.h"
@@ -67,17 +65,16 @@ ChosenTokens::KeysAndValues ChosenTokens::project(int layer, std::span<const int
   const auto width = as_size(spec.n_head_kv) * as_size(spec.head_dim);
   KeysAndValues out{std::vector<float>(rows.size() * width), std::vector<float>(rows.size() * width)};
   const auto chunks = engine::chunks_of(static_cast<int>(rows.size()), session_.options.chunk);
-  Buffer some(session_.account, engine::hidden_bytes(h, as_size(chunks.front().count)), "the hidden states of a chunk");
+  auto some = session_.executor.states(chunks.front().count, "the hidden states of a chunk");
   for (const auto& [first, count] : chunks) {
     std::vector<std::int32_t> positions;
     for (int i = 0; i < count; ++i) {
       const int row = rows[first + i];
-      std::memcpy(some.data() + engine::hidden_bytes(h, as_size(i)), hidden_.row(row), engine::hidden_bytes(h, 1));
+      some.copy(i, hidden_.states(), row);
       positions.push_back(positions_[row]);
     }
     const auto at = as_size(first) * width;
-    session_.executor.keys_and_values(packed_, layer, some.as<float>().data(), positions, out.keys.data() + at,
-                                      out.values.data() + at);
+    session_.executor.keys_and_values(packed_, layer, some, positions, out.keys.data() + at, out.values.data() + at);
   }
   return out;
 }

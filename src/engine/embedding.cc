@@ -19,7 +19,7 @@ namespace {
 
 constexpr int kPooledRows = 256;  ///< rows that are pooled together
 
-std::size_t pooling_bytes(const model::Hparams& hparams) { return 3 * hidden_bytes(hparams, kPooledRows); }
+std::size_t pooling_bytes(const model::Hparams& hparams) { return 3 * network::States::bytes(hparams, kPooledRows); }
 
 }  // namespace
 
@@ -94,7 +94,8 @@ bool EmbeddingSource::advance() {
 bool EmbeddingSource::pool() {
   const int all = static_cast<int>(texts_[text_].size());
   const int count = std::min(all - pooled_, kPooledRows);
-  Buffer states(session_->account, hidden_bytes(session_->hparams, as_size(count)), "the last hidden states of a text");
+  Buffer states(session_->account, network::States::bytes(session_->hparams, as_size(count)),
+                "the last hidden states of a text");
   reading_->text_states({pooled_, count}, states.as<float>());
   rows_->add(states.as<float>());
   pooled_ += count;

@@ -2,7 +2,6 @@
 #include "engine/hidden_states.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "base/as_size.h"
 
@@ -25,23 +24,15 @@ std::vector<RowRange> chunks_of(int rows, int most) {
   return out;
 }
 
-std::size_t hidden_bytes(const model::Hparams& hparams, std::size_t rows) {
-  return rows * as_size(hparams.n_embd) * sizeof(float);
-}
-
 HiddenStates::HiddenStates(network::Executor& executor, const model::Hparams& hparams, MemoryAccount& account,
                            std::span<const Token> tokens, const char* purpose)
     : executor_(executor),
       hparams_(hparams),
       account_(account),
-      states_(account, hidden_bytes(hparams, tokens.size()), purpose),
+      states_(executor.states(static_cast<int>(tokens.size()), purpose)),
       rows_(static_cast<int>(tokens.size())) {
   if (hparams.n_embd_layer > 0) tokens_.assign(tokens.begin(), tokens.end());
-  executor_.embed(tokens, row(0));
-}
-
-float* HiddenStates::row(int i) {
-  return states_.as<float>().data() + static_cast<std::ptrdiff_t>(i) * hparams_.n_embd;
+  executor_.embed(tokens, states_);
 }
 
 void HiddenStates::run_layer(const network::Pass& pass, int layer, int first, std::span<const std::int32_t> positions,
@@ -51,18 +42,18 @@ void HiddenStates::run_layer(const network::Pass& pass, int layer, int first, st
   if (later) later_->begin_chunk(first);
   network::LayerRun run{.later = later ? &*later_ : nullptr, .until = later ? network::Until::output : until};
   if (!tokens_.empty()) run.tokens = std::span(tokens_).subspan(first, positions.size());
-  executor_.run_layer(pass, layer, row(first), positions, attention, run);
+  executor_.run_layer(pass, layer, states_, first, positions, attention, run);
   attention.rethrow();
 }
 
 bool HiddenStates::advance_layer(const network::Pass& pass, int layer) {
-  return executor_.packs_experts(pass, layer) && executor_.add_experts(pass, layer, *later_, row(0));
+  return executor_.packs_experts(pass, layer) && executor_.add_experts(pass, layer, *later_, states_);
 }
 
 void HiddenStates::keep(std::span<const int> rows) {
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const int to = static_cast<int>(i);
-    if (to != rows[i]) std::memcpy(row(to), row(rows[i]), hidden_bytes(hparams_, 1));
+    states_.copy(to, states_, rows[i]);
     if (!tokens_.empty()) tokens_[i] = tokens_[rows[i]];
   }
   rows_ = static_cast<int>(rows.size());
@@ -75,10 +66,12 @@ std::vector<float> HiddenStates::logits(int of) {
   return out;
 }
 
-void HiddenStates::logits(RowRange of, std::span<float> out) { executor_.logits(row(of.first), of.count, out.data()); }
+void HiddenStates::logits(RowRange of, std::span<float> out) {
+  executor_.logits(states_, of.first, of.count, out.data());
+}
 
 void HiddenStates::last_states(RowRange of, std::span<float> out) {
-  executor_.last_states(row(of.first), of.count, out.data());
+  executor_.last_states(states_, of.first, of.count, out.data());
 }
 
 }  // namespace winnow::engine

@@ -24,10 +24,7 @@ struct RowRange {
 /// Splits rows [0, rows) into chunks of at most `most` rows.
 std::vector<RowRange> chunks_of(int rows, int most);
 
-/// Bytes of the hidden states of `rows` rows.
-std::size_t hidden_bytes(const model::Hparams& hparams, std::size_t rows);
-
-/// The hidden states of some tokens on their way through the layers, [rows][n_embd] f32.
+/// The hidden states of some tokens on their way through the layers.
 class HiddenStates {
  public:
   /// Starts with the tokens' embeddings. Throws MemoryError that names `purpose`.
@@ -35,7 +32,7 @@ class HiddenStates {
                std::span<const Token> tokens, const char* purpose);
 
   int rows() const { return rows_; }
-  float* row(int i);
+  const network::States& states() const { return states_; }
 
   /// Runs rows from `first` on, one for each position, through a layer; all of it if its experts' work is deferred.
   /// Throws errors of the executor and those that `attention` has kept.
@@ -57,7 +54,7 @@ class HiddenStates {
   network::Executor& executor_;
   const model::Hparams& hparams_;
   MemoryAccount& account_;
-  Buffer states_;
+  network::States states_;     ///< the first rows are those of the tokens
   std::vector<Token> tokens_;  ///< for layers that embed tokens themselves
   int rows_;
   std::optional<network::ExpertRows> later_;  ///< deferred work of experts; created when a layer needs it

@@ -174,14 +174,11 @@ struct Executor::Impl {
   /// Builds the graph of a step, with the logits of the last `wanted` rows as its result.
   void build_step(int rows, int wanted, const Products& products_of_step) {
     const auto& h = weights.hparams();
-    const auto n = as_size(rows);
-    if (hidden.size() < n * as_size(h.n_embd) * sizeof(float)) {
-      hidden = Buffer(account, n * as_size(h.n_embd) * sizeof(float), "the hidden states of a step");
-    }
-    make_room_for_positions(n);
+    if (!hidden || hidden->rows() < rows) hidden.emplace(account, h, rows, "the hidden states of a step");
+    make_room_for_positions(as_size(rows));
     step_positions = positions.data();
     ggml_context* const context = step_graph.begin(products_of_step);
-    ggml_tensor* x = step_graph.wrap(GGML_TYPE_F32, h.n_embd, rows, hidden.data());
+    ggml_tensor* x = step_graph.wrap(GGML_TYPE_F32, h.n_embd, rows, hidden->row(0));
     ggml_tensor* const p = step_graph.wrap(GGML_TYPE_I32, rows, 1, positions.data());
     make_room(of_step, rows, h.n_layer);
     for (int layer = 0; layer < h.n_layer; ++layer) {
@@ -242,7 +239,7 @@ struct Executor::Impl {
   const std::byte* step_positions = nullptr;  ///< positions buffer of the kept step graph
   int step_wanted = 0;                        ///< number of rows whose logits the step graph computes
   std::int64_t layer_rows = 0;
-  Buffer hidden;  ///< of a step
+  std::optional<States> hidden;  ///< of a step
   LayerEmbeddings of_step;
   LayerEmbeddings of_rows;
   AttentionOp* attention = nullptr;
@@ -271,17 +268,21 @@ std::int64_t Executor::layer_rows() const { return impl_->layer_rows; }
 std::size_t Executor::packed_bytes(int rows) const { return impl_->packs.bytes(rows); }
 Pass Executor::begin_pass(int rows, std::size_t spare) { return impl_->packs.begin_pass(rows, spare); }
 
-void Executor::embed(std::span<const std::int32_t> tokens, float* hidden) { impl_->embed(tokens, hidden); }
+States Executor::states(int rows, const char* purpose) {
+  return {impl_->account, impl_->weights.hparams(), rows, purpose};
+}
+
+void Executor::embed(std::span<const std::int32_t> tokens, States& hidden) { impl_->embed(tokens, hidden.row(0)); }
 
 bool Executor::packs_experts(const Pass& pass, int layer) const { return impl_->packs.packs_experts(pass, layer); }
 
 std::size_t Executor::row_bytes(int rows) const {
   const auto& h = impl_->weights.hparams();
-  return as_size(h.n_embd) * sizeof(float) + (impl_->packs.packs_experts(rows) ? ExpertRows::bytes(h, 1) : 0);
+  return States::bytes(h, 1) + (impl_->packs.packs_experts(rows) ? ExpertRows::bytes(h, 1) : 0);
 }
 
-void Executor::run_layer(const Pass& pass, int layer, float* hidden, std::span<const std::int32_t> positions,
-                         AttentionOp& attention, const LayerRun& run) {
+void Executor::run_layer(const Pass& pass, int layer, States& hidden, int first,
+                         std::span<const std::int32_t> positions, AttentionOp& attention, const LayerRun& run) {
   auto& s = *impl_;
   s.attention = &attention;
   s.set_positions(positions);
@@ -292,7 +293,8 @@ void Executor::run_layer(const Pass& pass, int layer, float* hidden, std::span<c
     throw std::logic_error("experts that run later need all rows of the layer");
   s.make_room(s.of_rows, rows, 1);
   s.fill(s.of_rows, run.tokens, layer, layer + 1);
-  s.build_layer({.packed = s.packs.of_layer(pass, layer), .later = run.later}, layer, hidden, rows, run.until);
+  s.build_layer({.packed = s.packs.of_layer(pass, layer), .later = run.later}, layer, hidden.row(first), rows,
+                run.until);
   s.compute(s.layer_graph);
   s.layer_rows += rows;
 }
@@ -307,7 +309,7 @@ void Executor::reserve(const Pass& pass, std::span<const int> chunks, int rows) 
   auto& s = *impl_;
   const auto& h = s.weights.hparams();
   const int most = *std::ranges::max_element(chunks);
-  Buffer hidden(s.account, as_size(most) * as_size(h.n_embd) * sizeof(float), "hidden states");
+  States hidden(s.account, h, most, "hidden states");
   s.make_room_for_positions(as_size(most));
   s.make_room(s.of_rows, most, 1);
   for (int layer = 0; layer < h.n_layer; ++layer) {
@@ -318,33 +320,33 @@ void Executor::reserve(const Pass& pass, std::span<const int> chunks, int rows) 
     }
     const Products products{.packed = s.packs.places_of_layer(pass, layer), .later = later ? &*later : nullptr};
     for (const int of_chunk : chunks) {
-      s.build_layer(products, layer, hidden.as<float>().data(), of_chunk, Until::output);
+      s.build_layer(products, layer, hidden.row(0), of_chunk, Until::output);
       s.plan(s.layer_graph);
     }
   }
 }
 
-bool Executor::add_experts(const Pass& pass, int layer, ExpertRows& rows, float* hidden) {
+bool Executor::add_experts(const Pass& pass, int layer, ExpertRows& rows, States& hidden) {
   constexpr int kCallRows = 512;  // rows' worth of experts per call
   auto& s = *impl_;
   const auto& spec = s.weights.hparams().layer(layer);
   for (int left = kCallRows * spec.n_expert_used; left > 0;) {
     const auto group = rows.next(spec, std::min(left, kExpertRows));
     if (group.rows == 0) return false;
-    s.multiply(pass, layer, rows, group, hidden);
+    s.multiply(pass, layer, rows, group, hidden.row(0));
     left -= group.rows;
   }
   return true;
 }
 
-void Executor::keys_and_values(const Pass& pass, int layer, const float* hidden,
+void Executor::keys_and_values(const Pass& pass, int layer, const States& hidden,
                                std::span<const std::int32_t> positions, float* keys, float* values) {
   auto& s = *impl_;
   s.set_positions(positions);
   const auto& h = s.weights.hparams();
   const int rows = static_cast<int>(positions.size());
   ggml_context* const context = s.projection_graph.begin({.packed = s.packs.of_layer(pass, layer)});
-  ggml_tensor* const x = s.projection_graph.wrap(GGML_TYPE_F32, h.n_embd, rows, const_cast<float*>(hidden));
+  ggml_tensor* const x = s.projection_graph.wrap(GGML_TYPE_F32, h.n_embd, rows, const_cast<float*>(hidden.row(0)));
   ggml_tensor* const p = s.projection_graph.wrap(GGML_TYPE_I32, rows, 1, s.positions.data());
   s.projection_graph.finish(add_keys_and_values(context, s.projection_graph.linear(), s.weights, layer, x, p), rows);
   s.compute(s.projection_graph);
@@ -391,7 +393,7 @@ void Executor::step(Rows whose, std::span<const std::int32_t> tokens, std::span<
   if (!same || s.step_positions != s.positions.data()) s.build_step(rows, wanted, products);
   s.attention = &attention;
   s.set_positions(positions);
-  s.embed(tokens, s.hidden.as<float>().data());
+  s.embed(tokens, s.hidden->row(0));
   s.fill(s.of_step, tokens, 0, s.weights.hparams().n_layer);
   s.compute(s.step_graph);
   s.layer_rows += std::int64_t{rows} * s.weights.hparams().n_layer;
@@ -399,10 +401,11 @@ void Executor::step(Rows whose, std::span<const std::int32_t> tokens, std::span<
   s.check_logits(logits);
 }
 
-void Executor::logits(const float* hidden, int n, float* logits) {
+void Executor::logits(const States& hidden, int first, int n, float* logits) {
   auto& s = *impl_;
   ggml_context* const context = s.output_graph.begin();
-  ggml_tensor* const x = s.output_graph.wrap(GGML_TYPE_F32, s.weights.hparams().n_embd, n, const_cast<float*>(hidden));
+  ggml_tensor* const x =
+      s.output_graph.wrap(GGML_TYPE_F32, s.weights.hparams().n_embd, n, const_cast<float*>(hidden.row(first)));
   s.output_graph.finish(add_output(context, s.output_graph.linear(), s.weights, x), n);
   s.compute(s.output_graph);
   const std::span out(logits, as_size(n) * as_size(s.weights.hparams().n_vocab));
@@ -410,11 +413,11 @@ void Executor::logits(const float* hidden, int n, float* logits) {
   s.check_logits(out);
 }
 
-void Executor::last_states(const float* hidden, int n, float* states) {
+void Executor::last_states(const States& hidden, int first, int n, float* states) {
   auto& s = *impl_;
   const int width = s.weights.hparams().n_embd;
   ggml_context* const context = s.output_graph.begin();
-  ggml_tensor* const x = s.output_graph.wrap(GGML_TYPE_F32, width, n, const_cast<float*>(hidden));
+  ggml_tensor* const x = s.output_graph.wrap(GGML_TYPE_F32, width, n, const_cast<float*>(hidden.row(first)));
   s.output_graph.finish(add_final_norm(context, s.weights, x), n);
   s.compute(s.output_graph);
   const std::span out(states, as_size(n) * as_size(width));

@@ -11,6 +11,7 @@
 #include "network/attention_op.h"
 #include "network/expert_rows.h"
 #include "network/packs.h"
+#include "network/states.h"
 
 namespace winnow::network {
 
@@ -55,26 +56,27 @@ class Executor {
   /// Allocates the work space for chunks of these sizes in any layer of a pass of `rows` rows.
   void reserve(const Pass& pass, std::span<const int> chunks, int rows);
 
-  /// hidden[i] = embedding of tokens[i], times the architecture's scale, [n][n_embd] f32.
-  void embed(std::span<const std::int32_t> tokens, float* hidden);
+  /// Hidden states for this executor, with any values. Throws MemoryError that names `purpose`.
+  States states(int rows, const char* purpose);
+  /// Row i becomes the embedding of tokens[i], times the architecture's scale.
+  void embed(std::span<const std::int32_t> tokens, States& hidden);
 
   /// True if the experts of a layer run after all rows of the pass, packed one at a time.
   bool packs_experts(const Pass& pass, int layer) const;
   /// Bytes per row of a pass of `rows` rows: its hidden state, and data kept for experts.
   std::size_t row_bytes(int rows) const;
 
-  /// Runs one layer over some rows of a pass: hidden [n][n_embd] in place, RoPE at `positions`, attention by
-  /// `attention`. `hidden` is 32-byte aligned, here and in logits(): ggml aborts otherwise. Throws ModelError, here and
-  /// below, if values are not finite, naming the responsible tensor or the layer.
-  void run_layer(const Pass& pass, int layer, float* hidden, std::span<const std::int32_t> positions,
+  /// Runs one layer over rows of a pass in place: from `first` on, one for each position, to which RoPE rotates.
+  /// Throws ModelError, here and below, if values are not finite, naming the responsible tensor or the layer.
+  void run_layer(const Pass& pass, int layer, States& hidden, int first, std::span<const std::int32_t> positions,
                  AttentionOp& attention, const LayerRun& run = {});
   /// Adds the outputs of some of a layer's experts to `hidden`, the states of all rows, after all rows of the pass went
   /// through run_layer(). Does about as much work as 512 rows; returns false if nothing is left. REQUIRES:
   /// packs_experts(pass, layer).
-  bool add_experts(const Pass& pass, int layer, ExpertRows& rows, float* hidden);
+  bool add_experts(const Pass& pass, int layer, ExpertRows& rows, States& hidden);
 
-  /// Keys, rotated to `positions`, and values of some rows in a layer, [n][H_kv][d] each; `hidden` does not change.
-  void keys_and_values(const Pass& pass, int layer, const float* hidden, std::span<const std::int32_t> positions,
+  /// Keys, rotated to `positions`, and values of the first rows in a layer, [n][H_kv][d] each.
+  void keys_and_values(const Pass& pass, int layer, const States& hidden, std::span<const std::int32_t> positions,
                        float* keys, float* values);
 
   /// Writes a KV head's values of tokens [first, first + count), [count][d].
@@ -95,10 +97,10 @@ class Executor {
   void step(Rows whose, std::span<const std::int32_t> tokens, std::span<const std::int32_t> positions,
             AttentionOp& attention, std::span<float> logits);
 
-  /// Logits of rows [n][n_embd] of the last layer's output: [n][n_vocab].
-  void logits(const float* hidden, int n, float* logits);
+  /// Logits of rows [first, first + n) of the last layer's output: [n][n_vocab].
+  void logits(const States& hidden, int first, int n, float* logits);
   /// Final norm of such rows: [n][n_embd].
-  void last_states(const float* hidden, int n, float* states);
+  void last_states(const States& hidden, int first, int n, float* states);
 
   /// Sets a callback that the calling thread polls after every node while a graph runs. If it returns true, Interrupted
   /// is thrown, and hidden states and stored keys and values are left incomplete.

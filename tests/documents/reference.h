@@ -5,6 +5,7 @@
 #include <cmath>
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -227,7 +228,7 @@ class SamKv {
       rows.run(l, all, [](int) { return true; });
     }
     r.logits.resize(at(h_.n_vocab));
-    executor_.logits(rows.hidden(rows.count() - 1), 1, r.logits.data());
+    executor_.logits(*rows.hidden, rows.count() - 1, 1, r.logits.data());
     return r;
   }
 
@@ -256,22 +257,20 @@ class SamKv {
       begin(tokens);
     }
     void begin(const std::vector<std::int32_t>& tokens) {
-      memory = Buffer(owner.account_, std::max<std::size_t>(1, tokens.size()) * at(owner.h_.n_embd) * sizeof(float),
-                      "reference");
-      owner.executor_.embed(tokens, memory.as<float>().data());
+      hidden = owner.executor_.states(std::max(1, static_cast<int>(tokens.size())), "reference");
+      owner.executor_.embed(tokens, *hidden);
     }
     int count() const { return static_cast<int>(attention.positions.size()); }
-    float* hidden(int row) { return memory.as<float>().data() + at(row) * at(owner.h_.n_embd); }
     void run(int layer, Entries& entries, const std::function<bool(int)>& stores) {
       attention.entries = &entries;
       attention.stores = stores;
       const std::vector<std::int32_t> positions(attention.positions.begin(), attention.positions.end());
-      owner.executor_.run_layer({}, layer, hidden(0), positions, attention);
+      owner.executor_.run_layer({}, layer, *hidden, 0, positions, attention);
     }
 
     SamKv& owner;
     Attention attention;
-    Buffer memory;
+    std::optional<network::States> hidden;
   };
 
   Layer ingest_layer(const Document& doc, Rows& rows, int l) {

@@ -91,19 +91,35 @@ TEST_F(ExecutorTest, rows_that_end_at_attention_stay_as_they_are) {
     executor.set_stop([&polls] { return ++polls < 0; });
     const std::vector<std::int32_t> tokens = {5, 6, 260};
     const std::vector<std::int32_t> positions = {0, 1, 2};
-    Buffer hidden(account, tokens.size() * static_cast<std::size_t>(weights->hparams().n_embd) * sizeof(float), "rows");
-    executor.embed(tokens, hidden.as<float>().data());
-    const std::vector<float> embedded(hidden.as<float>().begin(), hidden.as<float>().end());
+    auto hidden = executor.states(3, "rows");
+    executor.embed(tokens, hidden);
+    const auto now = [&] {
+      std::vector<float> out(3 * static_cast<std::size_t>(weights->hparams().n_embd));
+      executor.last_states(hidden, 0, 3, out.data());
+      return out;
+    };
+    const auto embedded = now();
+    polls = 0;
     QueryWitness ended;
-    executor.run_layer({}, 0, hidden.as<float>().data(), positions, ended, {.until = network::Until::attention});
-    EXPECT_TRUE(std::ranges::equal(hidden.as<float>(), embedded)) << arch;
-    const int polls_to_attention = std::exchange(polls, 0);
+    executor.run_layer({}, 0, hidden, 0, positions, ended, {.until = network::Until::attention});
+    const int polls_to_attention = polls;
+    EXPECT_EQ(now(), embedded) << arch;
+    polls = 0;
     QueryWitness whole;
-    executor.run_layer({}, 0, hidden.as<float>().data(), positions, whole);
-    EXPECT_EQ(ended.queries, whole.queries) << arch;
-    EXPECT_FALSE(std::ranges::equal(hidden.as<float>(), embedded)) << arch;
+    executor.run_layer({}, 0, hidden, 0, positions, whole);
     EXPECT_LT(polls_to_attention, polls) << arch;
+    EXPECT_EQ(ended.queries, whole.queries) << arch;
+    EXPECT_NE(now(), embedded) << arch;
   }
+}
+
+/// Rows of the table of embeddings, [tokens][n_embd].
+std::vector<float> embeddings_of(const model::Weights& weights, const std::vector<std::int32_t>& tokens) {
+  const auto width = weights.hparams().n_embd;
+  const auto* const table = static_cast<const float*>(weights.token_embedding()->data);
+  std::vector<float> out;
+  for (const auto token : tokens) out.insert(out.end(), table + token * width, table + (token + 1) * width);
+  return out;
 }
 
 /// Computes it by hand: the embedding divided by its rms, times the norm's weights.
@@ -115,11 +131,11 @@ TEST_F(ExecutorTest, attention_sees_the_rows_that_enter_it) {
   const std::vector<std::int32_t> tokens = {5, 6, 260};
   const std::vector<std::int32_t> positions = {0, 1, 2};
   const auto width = static_cast<std::size_t>(h.n_embd);
-  Buffer hidden(account, tokens.size() * width * sizeof(float), "three rows");
-  executor.embed(tokens, hidden.as<float>().data());
-  const std::vector<float> embedded(hidden.as<float>().begin(), hidden.as<float>().end());
+  auto hidden = executor.states(3, "three rows");
+  executor.embed(tokens, hidden);
+  const std::vector<float> embedded = embeddings_of(*weights, tokens);
   InputWitness witness;
-  executor.run_layer({}, 0, hidden.as<float>().data(), positions, witness);
+  executor.run_layer({}, 0, hidden, 0, positions, witness);
   ASSERT_EQ(witness.rows.size(), embedded.size());
   const auto* const by = static_cast<const float*>(weights->layer(0).attention_norm.weight->data);
   for (std::size_t row = 0; row < tokens.size(); ++row) {
@@ -140,19 +156,21 @@ TEST_F(ExecutorTest, results_do_not_depend_on_the_number_of_threads) {
 
 TEST_F(ExecutorTest, layers_change_their_rows_alone) {
   Network network(path_, 1, 1, 4);
-  const auto embd = static_cast<std::size_t>(network.hparams().n_embd);
-  const std::vector<float> guard(embd, 3.5F);
-  MemoryAccount account;
-  Buffer hidden(account, 3 * embd * sizeof(float), "three rows");
-  auto all = hidden.as<float>();
-  std::fill(all.begin(), all.end(), 3.5F);
+  auto hidden = network.executor().states(3, "three rows");
+  network.executor().embed(random_tokens(3, network.hparams().n_vocab, 1), hidden);
+  const auto row = [&](int i) {
+    std::vector<float> out(static_cast<std::size_t>(network.hparams().n_embd));
+    network.executor().last_states(hidden, i, 1, out.data());
+    return out;
+  };
+  const std::vector<std::vector<float>> before = {row(0), row(1), row(2)};
   DenseAttention attention(network.hparams(), 1, 4);
   attention.set_rows({{0, 0}});
   const std::vector<std::int32_t> position = {0};
-  network.executor().run_layer({}, 0, all.data() + embd, position, attention);
-  EXPECT_TRUE(std::equal(guard.begin(), guard.end(), all.begin()));
-  EXPECT_FALSE(std::equal(guard.begin(), guard.end(), all.begin() + static_cast<std::ptrdiff_t>(embd)));
-  EXPECT_TRUE(std::equal(guard.begin(), guard.end(), all.begin() + 2 * static_cast<std::ptrdiff_t>(embd)));
+  network.executor().run_layer({}, 0, hidden, 1, position, attention);
+  EXPECT_EQ(row(0), before[0]);
+  EXPECT_NE(row(1), before[1]);
+  EXPECT_EQ(row(2), before[2]);
 }
 
 TEST_F(ExecutorTest, batches_of_changing_size_agree_with_single_rows) {
@@ -207,10 +225,10 @@ TEST_F(ExecutorTest, memory_that_is_not_there_is_refused_with_the_bytes) {
   const auto expected = network.prefill(tokens, 8);
   // The logits of 2^30 rows take more than a terabyte; the call throws before it reads anything.
   constexpr int kRows = 1 << 30;
-  Buffer none(network.account(), 64, "no row at all");
+  const auto one = network.executor().states(1, "one row");
   const auto held = network.account().held();
   try {
-    network.executor().logits(none.as<float>().data(), kRows, nullptr);
+    network.executor().logits(one, 0, kRows, nullptr);
     FAIL() << "a terabyte was handed out";
   } catch (const MemoryError& error) {
     EXPECT_GE(error.bytes(), std::size_t{kRows} * static_cast<std::size_t>(network.hparams().n_vocab) * sizeof(float));

@@ -34,9 +34,8 @@ class Network {
   /// Packed weights may take `spare` bytes.
   std::vector<float> prefill(std::span<const std::int32_t> tokens, int chunk, std::size_t spare = ~std::size_t{0}) {
     const int n = static_cast<int>(tokens.size());
-    const auto embd = static_cast<std::size_t>(hparams().n_embd);
-    Buffer hidden(account_, tokens.size() * embd * sizeof(float), "hidden states");
-    executor_.embed(tokens, hidden.as<float>().data());
+    auto hidden = executor_.states(n, "hidden states");
+    executor_.embed(tokens, hidden);
     const auto pass = executor_.begin_pass(n, spare);
     network::ExpertRows later(account_, hparams(), n);
     for (int layer = 0; layer < hparams().n_layer; ++layer) {
@@ -45,15 +44,14 @@ class Network {
         std::vector<DenseAttention::Row> rows;
         for (int i = first; i < std::min(n, first + chunk); ++i) rows.push_back({0, i});
         later.begin_chunk(first);
-        executor_.run_layer(pass, layer, hidden.as<float>().data() + static_cast<std::size_t>(first) * embd,
-                            positions_of(rows), attention_,
+        executor_.run_layer(pass, layer, hidden, first, positions_of(rows), attention_,
                             {.tokens = tokens.subspan(static_cast<std::size_t>(first), rows.size()),
                              .later = packs ? &later : nullptr});
       }
-      while (packs && executor_.add_experts(pass, layer, later, hidden.as<float>().data())) continue;
+      while (packs && executor_.add_experts(pass, layer, later, hidden)) continue;
     }
     std::vector<float> logits(tokens.size() * static_cast<std::size_t>(hparams().n_vocab));
-    executor_.logits(hidden.as<float>().data(), n, logits.data());
+    executor_.logits(hidden, 0, n, logits.data());
     return logits;
   }
 

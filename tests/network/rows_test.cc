@@ -113,10 +113,10 @@ class Reading {
       : network_(network),
         sequence_(sequence),
         tokens_(random_tokens(rows, network.hparams().n_vocab, seed)),
-        hidden_(network.account(), tokens_.size() * embd() * sizeof(float), "hidden states"),
+        hidden_(network.executor().states(rows, "hidden states")),
         pass_(network.executor().begin_pass(rows, ~std::size_t{0})),
         later_(network.account(), network.hparams(), rows) {
-    network_.executor().embed(tokens_, hidden_.as<float>().data());
+    network_.executor().embed(tokens_, hidden_);
   }
 
   bool done() const { return layer_ == network_.hparams().n_layer; }
@@ -126,7 +126,7 @@ class Reading {
     const bool packs = executor.packs_experts(pass_, layer_);
     const int n = static_cast<int>(tokens_.size());
     if (next_ >= n) {
-      if (!packs || !executor.add_experts(pass_, layer_, later_, hidden_.as<float>().data())) {
+      if (!packs || !executor.add_experts(pass_, layer_, later_, hidden_)) {
         next_ = 0;
         ++layer_;
       }
@@ -140,24 +140,25 @@ class Reading {
     }
     network_.attention().set_rows(rows);
     later_.begin_chunk(next_);
-    executor.run_layer(pass_, layer_, hidden_.as<float>().data() + static_cast<std::size_t>(next_) * embd(), positions,
-                       network_.attention(), {.later = packs ? &later_ : nullptr});
+    executor.run_layer(pass_, layer_, hidden_, next_, positions, network_.attention(),
+                       {.later = packs ? &later_ : nullptr});
     next_ += kChunk;
   }
   std::vector<float> result() {
     while (!done()) advance();
-    const auto all = hidden_.as<float>();
-    return {all.begin(), all.end()};
+    const int rows = hidden_.rows();
+    std::vector<float> out(static_cast<std::size_t>(rows) * static_cast<std::size_t>(network_.hparams().n_embd));
+    network_.executor().last_states(hidden_, 0, rows, out.data());
+    return out;
   }
 
  private:
   static constexpr int kChunk = 64;
-  std::size_t embd() const { return static_cast<std::size_t>(network_.hparams().n_embd); }
 
   Network& network_;
   int sequence_;
   std::vector<std::int32_t> tokens_;
-  Buffer hidden_;
+  network::States hidden_;
   network::Pass pass_;
   network::ExpertRows later_;
   int layer_ = 0;
