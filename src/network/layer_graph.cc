@@ -86,16 +86,11 @@ ggml_tensor* tempered(ggml_context* context, const model::Temperature& temperatu
                              const_cast<model::Temperature*>(&temperature));
 }
 
-/// Soft cap of logits, in place; 0: none. `cap` must outlive the graph.
-ggml_tensor* capped(ggml_context* context, ggml_tensor* logits, const float& cap) {
+/// Soft cap of logits, in place; 0: none.
+ggml_tensor* capped(ggml_context* context, ggml_tensor* logits, float cap) {
   if (cap == 0) return logits;
-  const auto bend = [](ggml_tensor* node, int index, int count, void* at) {
-    const float most = *static_cast<const float*>(at);
-    auto* const data = static_cast<float*>(node->data);
-    const auto [first, end] = part_of(ggml_nelements(node), index, count);
-    for (std::int64_t i = first; i < end; ++i) data[i] = most * std::tanh(data[i] / most);
-  };
-  return ggml_custom_inplace(context, logits, nullptr, 0, bend, GGML_N_TASKS_MAX, const_cast<float*>(&cap));
+  ggml_tensor* const bent = ggml_tanh_inplace(context, ggml_scale_inplace(context, logits, 1 / cap));
+  return ggml_scale_inplace(context, bent, cap);
 }
 
 /// Computes the inputs of a layer's attention.
