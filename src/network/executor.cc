@@ -100,14 +100,27 @@ struct Executor::Impl {
     compute(team_graph);
   }
 
+  /// By which queries are multiplied, the same in all layers.
+  const model::Temperature& temperature() const { return weights.hparams().layer(0).temperature; }
+
   void make_room_for_positions(std::size_t rows) {
     const std::size_t bytes = rows * sizeof(std::int32_t);
-    if (positions.size() < bytes) positions = Buffer(account, bytes, "positions");
+    if (positions.size() >= bytes) return;
+    positions = Buffer(account, bytes, "positions");
+    if (temperature().slope != 0) temperatures = Buffer(account, rows * sizeof(float), "temperatures of queries");
   }
 
   void set_positions(std::span<const std::int32_t> values) {
     make_room_for_positions(values.size());
     std::memcpy(positions.data(), values.data(), values.size_bytes());
+    if (temperature().slope != 0)
+      std::ranges::transform(values, temperatures.as<float>().begin(), [&](auto at) { return temperature().at(at); });
+  }
+
+  /// Null without temperatures.
+  ggml_tensor* temperatures_of(ComputeGraph& graph, ggml_context* context, int rows) {
+    if (temperature().slope == 0) return nullptr;
+    return ggml_reshape_3d(context, graph.wrap(GGML_TYPE_F32, 1, rows, temperatures.data()), 1, 1, rows);
   }
 
   /// Columns [first, first + count) of the tokens' embeddings, times `scale`.
@@ -161,14 +174,15 @@ struct Executor::Impl {
     for (int layer = first; layer < end; ++layer, out += tokens.size() * as_size(n))
       look_up(*weights.layer_embedding(), tokens, {layer * n, n, std::sqrt(static_cast<float>(n))}, out);
   }
-  /// `place`: index of the layer in `of.own`.
-  LayerRows rows_of(ComputeGraph& graph, LayerEmbeddings& of, int place, ggml_tensor* x, ggml_tensor* p) const {
+  /// Adds the embeddings of a layer, which is number `place` in `of.own`, to its rows.
+  LayerRows with_embeddings(ComputeGraph& graph, LayerEmbeddings& of, int place, LayerRows rows) const {
     const auto& h = weights.hparams();
-    const std::int64_t rows = x->ne[1];
-    if (h.n_embd_layer == 0) return {x, p};
-    float* const own = of.own.as<float>().data() + place * rows * h.n_embd_layer;
-    return {x, p, graph.wrap(GGML_TYPE_F32, h.n_embd, rows, of.embedded.data()),
-            graph.wrap(GGML_TYPE_F32, h.n_embd_layer, rows, own)};
+    if (h.n_embd_layer == 0) return rows;
+    const std::int64_t count = rows.hidden->ne[1];
+    float* const own = of.own.as<float>().data() + place * count * h.n_embd_layer;
+    rows.embedded = graph.wrap(GGML_TYPE_F32, h.n_embd, count, of.embedded.data());
+    rows.own = graph.wrap(GGML_TYPE_F32, h.n_embd_layer, count, own);
+    return rows;
   }
 
   /// Builds the graph of a step, with the logits of the last `wanted` rows as its result.
@@ -180,10 +194,11 @@ struct Executor::Impl {
     ggml_context* const context = step_graph.begin(products_of_step);
     ggml_tensor* x = step_graph.wrap(GGML_TYPE_F32, h.n_embd, rows, hidden->row(0));
     ggml_tensor* const p = step_graph.wrap(GGML_TYPE_I32, rows, 1, positions.data());
+    ggml_tensor* const t = temperatures_of(step_graph, context, rows);
     make_room(of_step, rows, h.n_layer);
     for (int layer = 0; layer < h.n_layer; ++layer) {
-      x = add_layer(context, step_graph.linear(), weights, layer, rows_of(step_graph, of_step, layer, x, p),
-                    step_graph.slot(layer, &attention, finite));
+      const LayerRows in = with_embeddings(step_graph, of_step, layer, {x, p, t});
+      x = add_layer(context, step_graph.linear(), weights, layer, in, step_graph.slot(layer, &attention, finite));
     }
     step_wanted = wanted;
     if (wanted == 0) return step_graph.finish(x, rows);
@@ -196,7 +211,8 @@ struct Executor::Impl {
     ggml_context* const context = layer_graph.begin(of);
     ggml_tensor* const x = layer_graph.wrap(GGML_TYPE_F32, weights.hparams().n_embd, rows, hidden_rows);
     ggml_tensor* const p = layer_graph.wrap(GGML_TYPE_I32, rows, 1, positions.data());
-    const LayerRows in = rows_of(layer_graph, of_rows, 0, x, p);
+    ggml_tensor* const t = temperatures_of(layer_graph, context, rows);
+    const LayerRows in = with_embeddings(layer_graph, of_rows, 0, {x, p, t});
     AttentionSlot& slot = layer_graph.slot(0, &attention, finite);
     const auto add = until == Until::attention ? add_attention : add_layer;
     layer_graph.finish(add(context, layer_graph.linear(), weights, layer, in, slot), rows);
@@ -236,6 +252,7 @@ struct Executor::Impl {
   std::unique_ptr<ggml_threadpool, ThreadpoolFree> pool;
   Buffer products;  ///< rows that ggml has rounded to the type of its dot product
   Buffer positions;
+  Buffer temperatures;                        ///< of the same rows, if the model has them
   const std::byte* step_positions = nullptr;  ///< positions buffer of the kept step graph
   int step_wanted = 0;                        ///< number of rows whose logits the step graph computes
   std::int64_t layer_rows = 0;

@@ -2,7 +2,6 @@
 #include "network/layer_graph.h"
 
 #include <cmath>
-#include <utility>
 
 #include "base/as_size.h"
 #include "network/activation.h"
@@ -63,29 +62,6 @@ ggml_tensor* rotated(ggml_context* context, const model::Weights& weights, int l
                        s.rope_base, kUnscaled, kNoYarn, s.rope.magnitude, kBetaFast, kBetaSlow);
 }
 
-/// The elements [first, end) of n that thread `index` of `count` threads processes.
-std::pair<std::int64_t, std::int64_t> part_of(std::int64_t n, int index, int count) {
-  return {n * index / count, n * (index + 1) / count};
-}
-
-/// Multiplies queries [d, heads, rows] by their temperature, in place. `temperature` must outlive the graph.
-ggml_tensor* tempered(ggml_context* context, const model::Temperature& temperature, ggml_tensor* q,
-                      ggml_tensor* positions) {
-  if (temperature.slope == 0) return q;
-  const auto multiply = [](ggml_tensor* node, int index, int count, void* by) {
-    const std::int64_t width = node->ne[0] * node->ne[1];
-    auto* const data = static_cast<float*>(node->data);
-    const auto* const position = static_cast<const std::int32_t*>(node->src[1]->data);
-    const auto [first, end] = part_of(node->ne[2], index, count);
-    for (std::int64_t row = first; row < end; ++row) {
-      const float factor = static_cast<const model::Temperature*>(by)->at(position[row]);
-      for (std::int64_t i = 0; i < width; ++i) data[row * width + i] *= factor;
-    }
-  };
-  return ggml_custom_inplace(context, q, &positions, 1, multiply, GGML_N_TASKS_MAX,
-                             const_cast<model::Temperature*>(&temperature));
-}
-
 /// Soft cap of logits, in place; 0: none.
 ggml_tensor* capped(ggml_context* context, ggml_tensor* logits, float cap) {
   if (cap == 0) return logits;
@@ -99,13 +75,13 @@ struct Projections {
   Linear& products;
   const model::Weights& weights;
   int layer;
-  ggml_tensor* positions;
+  const LayerRows& rows;
   ggml_tensor* x;
 
   const model::LayerWeights& w() const { return weights.layer(layer); }
   ggml_tensor* queries() const {
     ggml_tensor* const q = heads(linear(context, products, w().q, x), w().q_norm);
-    return tempered(context, weights.hparams().layer(layer).temperature, q, positions);
+    return rows.temperatures == nullptr ? q : ggml_mul_inplace(context, q, rows.temperatures);
   }
 
   struct KeysAndValues {
@@ -128,8 +104,9 @@ struct Projections {
   /// Queries or keys, normalised if the model does that, and rotated, [d, heads, rows] contiguous.
   ggml_tensor* heads(ggml_tensor* projected, ggml_tensor* head_norm) const {
     const auto& h = weights.hparams();
-    ggml_tensor* const turned = rotated(
-        context, weights, layer, normed_heads(context, h, h.layer(layer).head_dim, projected, head_norm), positions);
+    ggml_tensor* const turned =
+        rotated(context, weights, layer, normed_heads(context, h, h.layer(layer).head_dim, projected, head_norm),
+                rows.positions);
     if (h.qk_norm() != QkNorm::head_rotated) return turned;
     return ggml_mul(context, normalised(context, h, Norm::rms, turned), head_norm);
   }
@@ -223,7 +200,7 @@ ggml_tensor* attended(ggml_context* context, Linear& products, const model::Weig
   slot.tensors.layer = layer;
   slot.tensors.rows = static_cast<int>(rows.hidden->ne[1]);
   slot.tensors.width = static_cast<int>(rows.hidden->ne[0]);
-  const Projections from{context, products, weights, layer, rows.positions, x};
+  const Projections from{context, products, weights, layer, rows, x};
   ggml_tensor* const q = from.queries();
   const auto [k, v] = from.keys_and_values();
   return add_phases(context, weights.hparams().layer(layer), slot, x, q, k, v);
@@ -264,7 +241,8 @@ ggml_tensor* add_layer(ggml_context* context, Linear& products, const model::Wei
 ggml_tensor* add_keys_and_values(ggml_context* context, Linear& products, const model::Weights& weights, int layer,
                                  ggml_tensor* hidden, ggml_tensor* positions) {
   ggml_tensor* const x = norm(context, weights.hparams(), hidden, weights.layer(layer).attention_norm);
-  const Projections from{context, products, weights, layer, positions, x};
+  const LayerRows rows{hidden, positions};
+  const Projections from{context, products, weights, layer, rows, x};
   const auto [k, v] = from.keys_and_values();
   return ggml_concat(context, ggml_reshape_2d(context, k, v->ne[0], v->ne[1]), v, 0);
 }

@@ -24,8 +24,9 @@ struct AttentionSlot {
 
 /// Inputs of a layer, f32.
 struct LayerRows {
-  ggml_tensor* hidden;     ///< [n_embd, rows], changed in place
-  ggml_tensor* positions;  ///< [rows] i32
+  ggml_tensor* hidden;                  ///< [n_embd, rows], changed in place
+  ggml_tensor* positions;               ///< [rows] i32
+  ggml_tensor* temperatures = nullptr;  ///< [1, 1, rows] by which queries are multiplied; null: none
   // Null without per-layer embeddings.
   ggml_tensor* embedded = nullptr;  ///< [n_embd, rows] token embeddings
   ggml_tensor* own = nullptr;       ///< [n_embd_layer, rows] per-layer embeddings
