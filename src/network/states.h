@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
+#include <span>
 
 #include "base/memory.h"
 #include "model/hparams.h"
@@ -21,6 +23,8 @@ class States {
   int rows() const { return rows_; }
   /// Copies a row of these or other states over the row `to`.
   void copy(int to, const States& of, int from);
+  /// Copies rows from `first` on to the host's memory, [n][n_embd].
+  void read(int first, std::span<float> to) const { std::copy_n(row(first), to.size(), to.begin()); }
 
  private:
   friend class Executor;

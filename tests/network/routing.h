@@ -64,8 +64,8 @@ inline std::vector<float> before_the_experts(const std::string& path, const Tiny
   if (model.shared_width() > 0)
     no_shared.emplace(path, tensor_of(layer, "ffn_down_shexp"), 0, model.shared_width() * model.n_embd, 0.0F);
   Network network(path, 1, 1, static_cast<int>(tokens.size()));
-  Buffer hidden(network.account(), tokens.size() * model.n_embd * sizeof(float), "hidden states");
-  network.executor().embed(tokens, hidden.as<float>().data());
+  auto hidden = network.executor().states(static_cast<int>(tokens.size()), "hidden states");
+  network.executor().embed(tokens, hidden);
   std::vector<DenseAttention::Row> rows;
   std::vector<std::int32_t> positions;
   for (int i = 0; i < static_cast<int>(tokens.size()); ++i) {
@@ -73,10 +73,10 @@ inline std::vector<float> before_the_experts(const std::string& path, const Tiny
     positions.push_back(i);
   }
   network.attention().set_rows(rows);
-  for (int l = 0; l <= layer; ++l)
-    network.executor().run_layer({}, l, hidden.as<float>().data(), positions, network.attention());
-  const auto all = hidden.as<float>();
-  return {all.begin(), all.end()};
+  for (int l = 0; l <= layer; ++l) network.executor().run_layer({}, l, hidden, 0, positions, network.attention());
+  std::vector<float> out(tokens.size() * static_cast<std::size_t>(model.n_embd));
+  hidden.read(0, out);
+  return out;
 }
 
 /// How tokens choose their experts, in double precision.
