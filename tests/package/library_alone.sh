@@ -17,6 +17,7 @@ for found in EDIT_INCLUDE EDIT_LIBRARY HIREDIS_INCLUDE HIREDIS_LIBRARY; do absen
 "$cmake" -S "$source" -B "$work/build" -G Ninja "${@:6}" "${absent[@]}" -DWINNOW_BUILD_CLI=OFF -DWINNOW_BUILD_EVAL=OFF -DWINNOW_BUILD_REDIS=OFF \
   >"$work/log" || { cat "$work/log"; exit 1; }
 if ninja -C "$work/build" -t commands winnow_library | grep -oE '(edit|hiredis|icu[a-z]*)\.so'; then echo "the library would need these"; exit 1; fi
+if grep -r --include=cmake_install.cmake '/bin" TYPE EXECUTABLE' "$work/build"; then echo "a command would be installed"; exit 1; fi
 
 "$cmake" --install "$build" --prefix "$work/prefix" >/dev/null
 library=$(find "$work/prefix" -name libwinnow.so -exec readlink -f {} +)
