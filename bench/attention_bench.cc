@@ -10,7 +10,7 @@
 #include <span>
 #include <vector>
 
-#include "attention/attention.h"
+#include "attention/cpu/attention.h"
 #include "support/team.h"
 
 namespace winnow::attention {
@@ -50,7 +50,7 @@ void prefill(benchmark::State& state, ComputeType compute_type, const std::vecto
   fill(scratch, n);
   const auto q = noise(static_cast<std::size_t>(kChunk) * 576, 2);
   std::vector<float> out(q.size());
-  PrefillAttention attention(account, threads, compute_type);
+  cpu::Prefill attention(account, threads, compute_type);
   for (auto _ : state) {
     std::vector<ColumnStatistics> columns;
     for (const auto& o : what) columns.emplace_back(o, kSmall.query_heads, n);
@@ -107,7 +107,7 @@ void decode_step(benchmark::State& state) {
   const auto q = noise(576, 4);
   std::vector<float> out(576);
   const Rope rope;
-  DecodeAttention attention(account, threads);
+  cpu::Decode attention(account, threads);
   std::atomic<int> arrived{0};
   for (auto _ : state) {
     arrived = 0;

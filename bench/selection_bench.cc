@@ -7,7 +7,7 @@
 #include <random>
 #include <vector>
 
-#include "attention/attention.h"
+#include "attention/cpu/attention.h"
 #include "policy/observers/layer_observers.h"
 #include "policy/plan.h"
 #include "winnow/spec.h"
@@ -76,7 +76,7 @@ void last_chunk(benchmark::State& state) {
   const auto scratch = long_prompt(account, shape);
   const auto q = noise(static_cast<std::size_t>(kChunk * shape.query_heads * shape.head_dim), 2);
   std::vector<float> out(q.size());
-  attention::PrefillAttention attention(account, 1);
+  attention::cpu::Prefill attention(account, 1);
   for (auto _ : state) {
     attention.begin(shape, scratch, q.data(), out.data(), kTokens - kChunk, kChunk, {});
     attention.run({});

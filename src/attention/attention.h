@@ -3,11 +3,9 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <vector>
 
-#include "base/memory.h"
 #include "base/rope.h"
 #include "base/worker.h"
 #include "cache/lane_run.h"
@@ -30,41 +28,6 @@ struct VisibleRange {
   std::span<const std::int32_t> from = {};  ///< [count] sees leading rows from this one on; ascending. Empty: all
 };
 
-/// Attention of a chunk of queries over a layer's scratch. In a prompt, query i sees rows [0, first + i], the chunk's
-/// own included, or the last of them in a window; otherwise each query sees leading rows. Chunks may be of different
-/// layers. Online softmax in f32, tile by tile; no [queries, keys] matrix is stored, except the probability tiles of
-/// observed rows of one query block. Usage: begin() by one thread, run() by the team, a barrier, reduce() by the team.
-class PrefillAttention {
- public:
-  /// REQUIRES: supports(compute_type).
-  PrefillAttention(MemoryAccount& account, int max_threads, ComputeType compute_type = ComputeType::f32);
-  ~PrefillAttention();
-
-  /// q and out: [count][H_q][d] f32. `columns` record the attention of their rows to the keys in `recorded`, and are
-  /// complete after the last chunk's reduce(). Probabilities are normalised over all keys of a row, recorded or not.
-  /// `row_scales` [count]: for requests with a RowScale. All queries also see `past` (null: none); in layers with
-  /// windows, its last rows come just before the prompt. REQUIRES: `columns` have room for all recorded keys that are
-  /// seen; powers only with all keys recorded and no window. Throws MemoryError, after which begin() must succeed
-  /// before run(). run() and reduce() do not throw.
-  void begin(const Shape& shape, const cache::LayerScratch& scratch, const float* q, float* out, int first, int count,
-             std::span<ColumnStatistics* const> columns, KeyRange recorded = {}, const float* row_scales = nullptr,
-             const cache::PastRows* past = nullptr);
-  /// The same for queries that see the rows of `visible`, without column statistics. A query that sees no row gives
-  /// zeros.
-  void begin(const Shape& shape, const cache::LayerScratch& scratch, const float* q, float* out,
-             const VisibleRange& visible);
-  /// From the next run() on, writes the logarithm of each query's sum of exp(logit), its sink included, to `sums`
-  /// [count][H_q]; null: stops writing.
-  void record_logsums(float* sums);
-  void run(Worker worker);
-  /// Adds the blocks' statistics to the columns, in an order that does not depend on the number of threads.
-  void reduce(Worker worker);
-
- private:
-  struct Impl;
-  std::unique_ptr<Impl> impl_;
-};
-
 /// Rows [first, first + count) of a prompt.
 struct Chunk {
   int first = 0;
@@ -79,10 +42,38 @@ struct PromptColumns {
   int tokens = 0;
 };
 
-/// Bytes of the work space in which a team collects column statistics of a chunk: the probabilities of a block for each
-/// thread, and the statistics of each work item. All prompts share the chunk.
-std::size_t recording_bytes(const Shape& shape, ComputeType compute_type, int threads, const Chunk& chunk,
-                            std::span<const PromptColumns> observed);
+/// Attention of a chunk of queries over a layer's scratch. In a prompt, query i sees rows [0, first + i], the chunk's
+/// own included, or the last of them in a window; otherwise each query sees leading rows. Chunks may be of different
+/// layers. Softmax in f32; no [queries, keys] matrix is stored. Usage: begin() by one thread, run() by the team, a
+/// barrier, reduce() by the team.
+class PrefillAttention {
+ public:
+  virtual ~PrefillAttention() = default;
+
+  /// q and out: [count][H_q][d] f32. `columns` record the attention of their rows to the keys in `recorded`, and are
+  /// complete after the last chunk's reduce(). Probabilities are normalised over all keys of a row, recorded or not.
+  /// `row_scales` [count]: for requests with a RowScale. All queries also see `past` (null: none); in layers with
+  /// windows, its last rows come just before the prompt. REQUIRES: `columns` have room for all recorded keys that are
+  /// seen; powers only with all keys recorded and no window. Throws MemoryError, after which begin() must succeed
+  /// before run(). run() and reduce() do not throw.
+  virtual void begin(const Shape& shape, const cache::LayerScratch& scratch, const float* q, float* out, int first,
+                     int count, std::span<ColumnStatistics* const> columns, KeyRange recorded = {},
+                     const float* row_scales = nullptr, const cache::PastRows* past = nullptr) = 0;
+  /// The same for queries that see the rows of `visible`, without column statistics. A query that sees no row gives
+  /// zeros.
+  virtual void begin(const Shape& shape, const cache::LayerScratch& scratch, const float* q, float* out,
+                     const VisibleRange& visible) = 0;
+  /// From the next run() on, writes the logarithm of each query's sum of exp(logit), its sink included, to `sums`
+  /// [count][H_q]; null: stops writing.
+  virtual void record_logsums(float* sums) = 0;
+  virtual void run(Worker worker) = 0;
+  /// Adds the blocks' statistics to the columns, in an order that does not depend on the number of threads.
+  virtual void reduce(Worker worker) = 0;
+
+  /// Bytes of the work space in which a team collects column statistics of a chunk. All prompts share the chunk.
+  virtual std::size_t recording_bytes(const Shape& shape, const Chunk& chunk,
+                                      std::span<const PromptColumns> observed) const = 0;
+};
 
 /// A run of one KV head's lane, read by one query row of a decode step.
 struct DecodeRead {
@@ -95,37 +86,32 @@ struct DecodeRead {
   int probabilities_stride = 0;
 };
 
-/// Attention of single queries over ragged lanes: any number of rows (sequences), each with runs of any length and
-/// encoding. Long runs are split so that the team shares the bytes evenly; the parts are merged as PartialState in a
-/// fixed order. Usage: begin() by one thread, run() by the team, a barrier, merge() by the team. The output of a row
-/// that reads nothing is 0. Probabilities, including the sink's if the shape has one, add up to 1.
-class DecodeAttention {
- public:
-  DecodeAttention(MemoryAccount& account, int max_threads);
-  ~DecodeAttention();
-
-  /// Begins a layer's step. q and out: [rows][H_q][d] f32, q rotated to its own position. `reads` are sorted by (row,
-  /// kv_head). `rope` must outlive this object, which keeps its tables. Throws MemoryError; run() and merge() do not
-  /// throw.
-  void begin(const Shape& shape, const Rope& rope, std::span<const DecodeRead> reads, const float* q, float* out,
-             int rows);
-  void run(Worker worker);
-  void merge(Worker worker);
-
- private:
-  struct Impl;
-  std::unique_ptr<Impl> impl_;
-};
-
 /// Sizes of a lane that a step reads.
 struct LaneSize {
   int block = 0;   ///< contiguous entries
   int others = 0;  ///< entries of the tail, and merged entries
 };
 
-/// Worst-case bytes of the work space of a step whose rows each read such a lane in every KV head. `rope`: for keys
-/// that are rotated when they are read, to positions below `end`; may be null.
-std::size_t decode_bytes(const Shape& shape, int rows, const LaneSize& lane, const Rope* rope, int end);
+/// Attention of single queries over ragged lanes: any number of rows (sequences), each with runs of any length and
+/// encoding. Long runs are split so that all bytes are shared evenly; the parts are merged as PartialState in a fixed
+/// order. Usage: begin() by one thread, run() by the team, a barrier, merge() by the team. The output of a row that
+/// reads nothing is 0. Probabilities, including the sink's if the shape has one, add up to 1.
+class DecodeAttention {
+ public:
+  virtual ~DecodeAttention() = default;
+
+  /// Begins a layer's step. q and out: [rows][H_q][d] f32, q rotated to its own position. `reads` are sorted by (row,
+  /// kv_head). `rope` must outlive this object, which keeps its tables. Throws MemoryError; run() and merge() do not
+  /// throw.
+  virtual void begin(const Shape& shape, const Rope& rope, std::span<const DecodeRead> reads, const float* q,
+                     float* out, int rows) = 0;
+  virtual void run(Worker worker) = 0;
+  virtual void merge(Worker worker) = 0;
+
+  /// Worst-case bytes of the work space of a step whose rows each read such a lane in every KV head. `rope`: for keys
+  /// that are rotated when they are read, to positions below `end`; may be null.
+  virtual std::size_t bytes(const Shape& shape, int rows, const LaneSize& lane, const Rope* rope, int end) const = 0;
+};
 
 /// Softmax attention over some of the keys, mergeable with others: o is the weighted sum of values (not divided), m the
 /// largest logit, d the sum of exp(logit - m). Without keys, m = -inf, d = 0, o = 0. merge is associative and

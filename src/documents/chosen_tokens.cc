@@ -85,7 +85,7 @@ void ChosenTokens::run(int layer, cache::LayerScratch& scratch, const RowPlan& p
     const auto of_chunk = [&](const std::vector<std::int32_t>& all) {
       return std::span(all).subspan(as_size(chunk.first), as_size(chunk.count));
     };
-    RowAttention attention(session_.prefill_attention, shape, scratch, of_chunk(plan.store),
+    RowAttention attention(*session_.prefill_attention, shape, scratch, of_chunk(plan.store),
                            {of_chunk(plan.leading), of_chunk(plan.own)}, query_sum);
     hidden_.run_layer(packed_, layer, chunk.first, of_chunk(positions_), attention);
   }

@@ -80,17 +80,17 @@ int longest_lane(const CacheOptions& options, const model::Hparams& hparams, int
 
 }  // namespace
 
-std::size_t step_bytes(const CacheOptions& options, const model::Hparams& hparams, const StepSize& size) {
+std::size_t Stepper::bytes(const CacheOptions& options, const StepSize& size) const {
   std::size_t parts = 0;
   std::size_t probabilities = 0;
-  for (int layer = 0; layer < hparams.n_kv_layer; ++layer) {
-    const auto shape = shape_of(hparams, layer);
-    const int lane = longest_lane(options, hparams, layer, size.text);
-    const auto* const rope = lane_shape(options, hparams.layer(layer)).unrotates;
-    parts = std::max(parts, attention::decode_bytes(shape, size.rows, {lane, size.more}, rope, size.text + size.more));
-    if (!needs_probabilities(method_of(options, hparams.layer(layer)))) continue;
-    const auto floats =
-        as_size(places_of_probabilities(hparams)) * as_size(most_heads(hparams).query) * as_size(lane + size.more + 1);
+  for (int layer = 0; layer < hparams_.n_kv_layer; ++layer) {
+    const auto shape = shape_of(hparams_, layer);
+    const int lane = longest_lane(options, hparams_, layer, size.text);
+    const auto* const rope = lane_shape(options, hparams_.layer(layer)).unrotates;
+    parts = std::max(parts, attention_.bytes(shape, size.rows, {lane, size.more}, rope, size.text + size.more));
+    if (!needs_probabilities(method_of(options, hparams_.layer(layer)))) continue;
+    const auto floats = as_size(places_of_probabilities(hparams_)) * as_size(most_heads(hparams_).query) *
+                        as_size(lane + size.more + 1);
     probabilities = std::max(probabilities, (floats + floats / 2) * sizeof(float));
   }
   return parts + probabilities;

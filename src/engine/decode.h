@@ -12,6 +12,13 @@
 
 namespace winnow::engine {
 
+/// Size of a step.
+struct StepSize {
+  int text = 0;  ///< tokens of the text before
+  int more = 0;  ///< the most tokens that have been appended to it
+  int rows = 1;  ///< rows of one sequence
+};
+
 /// Runs one graph over all layers for some rows. In each layer K and V enter the lanes, and a method may evict an entry
 /// to make room. Then each row's query reads its lane up to its own token. Then methods that score while decoding see
 /// the attention. Returns logits [n][n_vocab] of the last n rows. Rows of several sequences are bit for bit what each
@@ -27,6 +34,9 @@ class Stepper {
   /// Throws MemoryError before anything has changed, or Interrupted.
   void run(std::span<const StepRow> rows, std::span<float> logits);
 
+  /// Upper bound of the part of a step's work space that depends on the length of lanes.
+  std::size_t bytes(const CacheOptions& options, const StepSize& size) const;
+
  private:
   /// Assigns a place in `probabilities_` to each row.
   std::vector<RowProbabilities> place_probabilities(std::span<const StepRow> rows);
@@ -38,15 +48,5 @@ class Stepper {
   const Calibration* calibration_;
   Buffer probabilities_;  ///< of one layer, for rows whose methods observe attention
 };
-
-/// Size of a step.
-struct StepSize {
-  int text = 0;  ///< tokens of the text before
-  int more = 0;  ///< the most tokens that have been appended to it
-  int rows = 1;  ///< rows of one sequence
-};
-
-/// Upper bound of the part of a step's work space that depends on the length of lanes.
-std::size_t step_bytes(const CacheOptions& options, const model::Hparams& hparams, const StepSize& size);
 
 }  // namespace winnow::engine

@@ -76,7 +76,7 @@ std::size_t asking_bytes(const Session::Impl& session, const Asked& asked) {
   const std::size_t reading = engine::extension_bytes(session, asked.keep, question, asked.past) +
                               (question > 0 ? packed_bytes(session, question) : 0);
   const int rows = rows_at_once(asked.keep, asked.questions);
-  return grown + reading + engine::step_bytes(asked.keep, session.hparams, {asked.text, more, rows});
+  return grown + reading + session.stepper.bytes(asked.keep, {asked.text, more, rows});
 }
 
 std::int64_t sum(std::span<const std::vector<Token>> questions) {

@@ -192,8 +192,8 @@ ChunkObservers Prefill::observers_of(const Chunk& chunk) const {
 }
 
 PromptAttention Prefill::attention_of(const Chunk& chunk) {
-  return {session_.prefill_attention, shape_of(hparams(), layer_),        scratch_of(kv_layer()), chunk.position,
-          observers_of(chunk),        past_rows_ ? &*past_rows_ : nullptr};
+  return {*session_.prefill_attention, shape_of(hparams(), layer_),        scratch_of(kv_layer()), chunk.position,
+          observers_of(chunk),         past_rows_ ? &*past_rows_ : nullptr};
 }
 
 void Prefill::compress(PrefillBranch& branch) {

@@ -248,7 +248,6 @@ void add_columns(const PrefillPlan::Branch& branch, int kind, std::optional<std:
 /// Work space for observing a layer's attention, for the chunk that needs the most.
 std::size_t PrefillPlan::work_bytes(int layer, const Session::Impl& session) const {
   const auto shape = shape_of(session.hparams, layer);
-  const auto type = compute_type_of(session.options.precision);
   const int kind = session.hparams.kind_of[as_size(layer)];
   std::size_t most = 0;
   for (const auto& chunk : chunks_) {
@@ -259,7 +258,7 @@ std::size_t PrefillPlan::work_bytes(int layer, const Session::Impl& session) con
     if (observed.empty()) continue;
     attention::Chunk rows{.first = chunk.position, .count = chunk.rows.count, .past = past_.rows};
     if (chunk.replay) rows.recorded = chunk.recorded;
-    most = std::max(most, attention::recording_bytes(shape, type, session.options.threads, rows, observed));
+    most = std::max(most, session.prefill_attention->recording_bytes(shape, rows, observed));
   }
   return most;
 }

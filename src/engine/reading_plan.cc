@@ -124,14 +124,15 @@ struct Between {
   std::size_t rankings = 0;
   std::size_t ranking = 0;  ///< work space for making one ranking
 
-  void add(const PromptPass& prompt, const ReadingPlan::Again& again, const model::Hparams& hparams) {
+  void add(const PromptPass& prompt, const ReadingPlan::Again& again, const Session::Impl& session) {
+    const auto& hparams = session.hparams;
     const int tokens = prompt.size.tokens;
     const auto& cache = prompt.caches[again.cache];
     const std::size_t lanes = cache_bytes(cache.options, hparams, prompt.size);
     goes += lanes;
     if (again.drafted > 0) {
       growth = std::max(growth, growth_bytes(cache.options, hparams, tokens, again.drafted));
-      steps = std::max(steps, step_bytes(cache.options, hparams, {tokens, again.drafted}));
+      steps = std::max(steps, session.stepper.bytes(cache.options, {tokens, again.drafted}));
     } else if (cache.reading == policy::Reading::ranking) {
       const std::size_t scores = Ranking::bytes(hparams, tokens);
       unfilled += lanes;
@@ -150,7 +151,7 @@ ReadingBytes ReadingPlan::bytes_of(const Session::Impl& session) const {
   for (const auto& branch : first_.branches()) {
     for (const auto& cache : branch.prompt.caches)
       more.kept += cache_bytes(cache.options, session.hparams, branch.prompt.size);
-    for (const auto& again : again_) more.add(branch.prompt, again, session.hparams);
+    for (const auto& again : again_) more.add(branch.prompt, again, session);
   }
   const auto& second = second_->bytes();
   ReadingBytes out{.work = std::max(first.work, second.work) + more.steps};

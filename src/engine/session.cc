@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "attention/cpu/attention.h"
 #include "base/as_size.h"
 #include "base/cores.h"
 #include "base/cpu.h"
@@ -116,9 +117,10 @@ Session::Impl::Impl(std::shared_ptr<const Model> m, const SessionOptions& o)
       hparams(model->impl().weights->hparams()),
       calibration(calibration_of(options, *model)),
       executor(*model->impl().weights, options.threads, account, packing_of(options)),
-      prefill_attention(account, options.threads, engine::compute_type_of(options.precision)),
-      decode_attention(account, options.threads),
-      stepper(executor, decode_attention, hparams, account, calibration ? &*calibration : nullptr) {
+      prefill_attention(std::make_unique<attention::cpu::Prefill>(account, options.threads,
+                                                                  engine::compute_type_of(options.precision))),
+      decode_attention(std::make_unique<attention::cpu::Decode>(account, options.threads)),
+      stepper(executor, *decode_attention, hparams, account, calibration ? &*calibration : nullptr) {
   const auto& kept = options.texts;
   if (kept.memory > 0 || !kept.place.empty()) texts = std::make_unique<engine::KeptTexts>(*this, kept);
 }

@@ -64,8 +64,8 @@ struct Session::Impl {
   const model::Hparams& hparams;
   std::optional<engine::Calibration> calibration;
   network::Executor executor;
-  attention::PrefillAttention prefill_attention;
-  attention::DecodeAttention decode_attention;
+  std::unique_ptr<attention::PrefillAttention> prefill_attention;
+  std::unique_ptr<attention::DecodeAttention> decode_attention;
   engine::Stepper stepper;
   std::unique_ptr<engine::KeptTexts> texts;  ///< null: none are stored
   std::function<void(double)> progress;

@@ -38,7 +38,7 @@ std::vector<float> decode(const Shape& shape, const Rope& rope, std::span<const 
                           const std::vector<float>& q, int rows, int threads) {
   MemoryAccount account;
   std::vector<float> out(q.size(), std::nanf(""));
-  DecodeAttention attention(account, threads);
+  cpu::Decode attention(account, threads);
   attention.begin(shape, rope, reads, q.data(), out.data(), rows);
   on_team(threads, [&](Worker w) { attention.run(w); });
   on_team(threads, [&](Worker w) { attention.merge(w); });
@@ -433,7 +433,7 @@ TEST(Decode, memory_is_counted_and_given_back) {
   {
     const Batch batch;
     const Rope rope;
-    DecodeAttention attention(account, 2);
+    cpu::Decode attention(account, 2);
     std::vector<float> out(batch.q.size());
     attention.begin(batch.shape, rope, batch.reads, batch.q.data(), out.data(), Batch::kRows);
     EXPECT_GT(account.held(), 0U);

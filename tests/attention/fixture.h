@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-#include "attention/attention.h"
+#include "attention/cpu/attention.h"
 #include "reference.h"
 #include "support/team.h"
 
@@ -178,7 +178,7 @@ struct Prompt {
                              KeyRange recorded = {}, std::span<const float> row_scales = {}) {
     const std::size_t row = z(shape.query_heads * shape.head_dim);
     std::vector<float> out(z(n - first) * row, std::nanf(""));
-    PrefillAttention attention(account, threads, compute_type);
+    cpu::Prefill attention(account, threads, compute_type);
     for (int at = first; at < n; at += chunk) {
       attention.begin(shape, scratch, q.data() + z(at) * row, out.data() + z(at - first) * row, at,
                       std::min(chunk, n - at), columns, recorded,
@@ -249,7 +249,7 @@ struct Later {
   std::vector<float> prefill(int chunk, int threads, std::span<ColumnStatistics* const> columns = {}) {
     const std::size_t row = z(prompt.shape.query_heads * prompt.shape.head_dim);
     std::vector<float> out(z(n()) * row, std::nanf(""));
-    PrefillAttention attention(prompt.account, threads, prompt.compute_type);
+    cpu::Prefill attention(prompt.account, threads, prompt.compute_type);
     for (int at = 0; at < n(); at += chunk) {
       attention.begin(prompt.shape, scratch, prompt.q.data() + z(first + at) * row, out.data() + z(at) * row, at,
                       std::min(chunk, n() - at), columns, {}, nullptr, &past);

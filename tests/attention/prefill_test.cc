@@ -161,7 +161,7 @@ TEST(Prefill, rows_beyond_the_chunk_are_not_seen) {
     for (int i : {0, 1}) {
       Prompt& p = i == 0 ? prompt : poisoned;
       out[i].resize(30 * row);
-      PrefillAttention attention(p.account, 1, compute_type);
+      cpu::Prefill attention(p.account, 1, compute_type);
       attention.begin(p.shape, p.scratch, p.q.data(), out[i].data(), 40, 30, {});
       attention.run({});
     }
@@ -282,7 +282,7 @@ struct Seen {
     const std::size_t d = z(prompt.shape.head_dim);
     std::vector<float> out(leading.size() * z(heads) * d, std::nanf(""));
     std::vector<float> sums(leading.size() * z(heads), std::nanf(""));
-    PrefillAttention attention(prompt.account, threads, prompt.compute_type);
+    cpu::Prefill attention(prompt.account, threads, prompt.compute_type);
     attention.record_logsums(sums.data());
     attention.begin(prompt.shape, prompt.scratch, prompt.q.data(), out.data(), {leading, own, from});
     on_team(threads, [&](Worker w) { attention.run(w); });
@@ -423,7 +423,7 @@ TEST(Prefill, a_prompt_is_the_case_of_seeing_what_is_before) {
   on_every_kernel([&](ComputeType compute_type) {
     prompt.compute_type = compute_type;
     std::vector<float> out(prompt.q.size());
-    PrefillAttention attention(prompt.account, 1, compute_type);
+    cpu::Prefill attention(prompt.account, 1, compute_type);
     attention.begin(prompt.shape, prompt.scratch, prompt.q.data(), out.data(), {leading});
     attention.run({});
     EXPECT_EQ(out, prompt.prefill(0, 200, 1));
@@ -453,7 +453,7 @@ TEST(Prefill, tiles_that_others_configured_stay_as_they_are) {
 
 TEST(Prefill, an_empty_chunk_writes_nothing) {
   Prompt prompt(shape_of(1, 3, 64), 8, ElementType::f16);
-  PrefillAttention attention(prompt.account, 1);
+  cpu::Prefill attention(prompt.account, 1);
   float untouched = 5;
   attention.begin(prompt.shape, prompt.scratch, prompt.q.data(), &untouched, 8, 0, {});
   attention.run({});

@@ -7,9 +7,7 @@
 #include "attention/cpu/record.h"
 #include "base/as_size.h"
 
-namespace winnow::attention {
-
-namespace cpu {
+namespace winnow::attention::cpu {
 
 namespace {
 
@@ -74,35 +72,33 @@ bool contains_any(const QueryRowSet& observed, int n, int first, int count) {
   return false;
 }
 
-}  // namespace cpu
-
 std::size_t recording_bytes(const Shape& shape, ComputeType compute_type, int threads, const Chunk& chunk,
                             std::span<const PromptColumns> observed) {
-  const cpu::BlockShape form = cpu::block_shape(compute_type);
-  const bool retains_past = std::ranges::any_of(observed, cpu::needs_all_keys, &PromptColumns::request);
+  const BlockShape form = block_shape(compute_type);
+  const bool retains_past = std::ranges::any_of(observed, needs_all_keys, &PromptColumns::request);
   const int past = retains_past ? chunk.past : 0;
-  const int past_tiles = cpu::recorded_tiles(compute_type, {}, past).count();
-  const cpu::Division division(shape, compute_type, {chunk.first, chunk.count, past, chunk.recorded},
-                               cpu::Division::Rows::recorded);
+  const int past_tiles = recorded_tiles(compute_type, {}, past).count();
+  const Division division(shape, compute_type, {chunk.first, chunk.count, past, chunk.recorded},
+                          Division::Rows::recorded);
   std::size_t partials = 0;
   std::size_t retained = 0;
   for (const auto& item : division.items()) {
     const int first = chunk.first + item.first;
     const auto seen = std::count_if(observed.begin(), observed.end(), [&](const PromptColumns& prompt) {
-      return cpu::contains_any(prompt.request.rows, prompt.tokens, first, item.count);
+      return contains_any(prompt.request.rows, prompt.tokens, first, item.count);
     });
     if (seen == 0) continue;
     const int keys = std::max(0, std::min(chunk.recorded.end, first + item.count) - chunk.recorded.begin);
-    partials += as_size(seen) * as_size(cpu::units_of(first, item.count)) * as_size(shape.query_heads) * as_size(keys);
+    partials += as_size(seen) * as_size(units_of(first, item.count)) * as_size(shape.query_heads) * as_size(keys);
     for (int from = 0; from < item.count;) {
-      const int tokens = division.block_tokens(item, from, cpu::Division::Rows::recorded);
+      const int tokens = division.block_tokens(item, from, Division::Rows::recorded);
       from += tokens;
-      const int tiles = cpu::recorded_tiles(compute_type, chunk.recorded, first + from).count() + past_tiles;
-      const int queries = cpu::padded(tokens * shape.group(), form.padding);
-      retained = std::max(retained, cpu::retained_floats(compute_type, queries, tiles));
+      const int tiles = recorded_tiles(compute_type, chunk.recorded, first + from).count() + past_tiles;
+      const int queries = padded(tokens * shape.group(), form.padding);
+      retained = std::max(retained, retained_floats(compute_type, queries, tiles));
     }
   }
   return (partials + as_size(threads) * retained) * sizeof(float);
 }
 
-}  // namespace winnow::attention
+}  // namespace winnow::attention::cpu

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "attention/attention.h"
@@ -84,5 +86,10 @@ TileRange recorded_tiles(ComputeType compute_type, KeyRange recorded, int seen);
 
 /// True if any of rows [first, first + count) of a prompt of n tokens is observed.
 bool contains_any(const QueryRowSet& observed, int n, int first, int count);
+
+/// Bytes of the work space in which a team collects column statistics of a chunk: the probabilities of a block for each
+/// thread, and the statistics of each work item.
+std::size_t recording_bytes(const Shape& shape, ComputeType compute_type, int threads, const Chunk& chunk,
+                            std::span<const PromptColumns> observed);
 
 }  // namespace winnow::attention::cpu

@@ -6,18 +6,16 @@
 #include <memory>
 #include <vector>
 
-#include "attention/attention.h"
+#include "attention/cpu/attention.h"
 #include "attention/cpu/decode_items.h"
 #include "attention/cpu/rotation.h"
 #include "attention/cpu/stretch.h"
 #include "base/as_size.h"
 #include "cache/lane_storage.h"
 
-namespace winnow::attention {
+namespace winnow::attention::cpu {
 
-using cpu::kStretchKeys;
-
-struct DecodeAttention::Impl {
+struct Decode::Impl {
   /// The rotated queries in a thread's work space: rotating costs more than a short stretch.
   struct Rotated {
     int row = -1;
@@ -29,7 +27,7 @@ struct DecodeAttention::Impl {
   Impl(MemoryAccount& a, int threads) : account(a), threads_(threads) {}
 
   void set_layer(const Shape& layer, const Rope& rope);
-  cpu::RotationTable* table_of(const Rope& rope);
+  RotationTable* table_of(const Rope& rope);
   void run_item(std::size_t index, float* memory, Rotated& rotated);
   void rotate_queries(const Rotated& want, float* queries) const;
   /// Rescales exp(q·k - m) from a stretch's own largest logit to the overall one, and divides by the sum.
@@ -54,12 +52,12 @@ struct DecodeAttention::Impl {
 
   MemoryAccount& account;
   Shape shape;
-  std::vector<std::unique_ptr<cpu::RotationTable>> tables;  ///< one for each Rope so far
-  cpu::RotationTable* rotate_to = nullptr;                  ///< the layer's
+  std::vector<std::unique_ptr<RotationTable>> tables;  ///< one for each Rope so far
+  RotationTable* rotate_to = nullptr;                  ///< the layer's
   int threads_;
   const float* q = nullptr;
   float* out = nullptr;
-  std::vector<cpu::DecodeItem> items;
+  std::vector<DecodeItem> items;
   std::vector<std::size_t> first_item;  ///< [rows * H_kv + 1]
   std::size_t per_thread = 0;           ///< floats
   std::size_t per_item = 0;             ///< floats: o [G][d], m [G], d [G]
@@ -69,17 +67,16 @@ struct DecodeAttention::Impl {
   WorkQueue merges;
 };
 
-DecodeAttention::DecodeAttention(MemoryAccount& account, int max_threads)
-    : impl_(std::make_unique<Impl>(account, max_threads)) {}
-DecodeAttention::~DecodeAttention() = default;
+Decode::Decode(MemoryAccount& account, int max_threads) : impl_(std::make_unique<Impl>(account, max_threads)) {}
+Decode::~Decode() = default;
 
-void DecodeAttention::Impl::set_layer(const Shape& layer, const Rope& rope) {
+void Decode::Impl::set_layer(const Shape& layer, const Rope& rope) {
   shape = layer;
   if (rotate_to == nullptr || &rotate_to->rope() != &rope) rotate_to = table_of(rope);
   const auto width = as_size(shape.head_dim);
   const auto group = as_size(shape.group());
-  const auto rows = as_size(cpu::kTogether * cpu::decoded_width(shape.head_dim));
-  const auto split = as_size(cpu::split_width(shape.head_dim, rotate_to->pairs(), rotate_to->width()));
+  const auto rows = as_size(kTogether * decoded_width(shape.head_dim));
+  const auto split = as_size(split_width(shape.head_dim, rotate_to->pairs(), rotate_to->width()));
   per_thread = 2 * group * kStretchKeys + rows +
                (group * (width + split) + 15) / 16 * 16;  // whole cache lines, so that threads share none
   per_item = group * (width + 2);
@@ -90,15 +87,15 @@ void DecodeAttention::Impl::set_layer(const Shape& layer, const Rope& rope) {
 }
 
 /// Layers share a Rope, so there are few tables.
-cpu::RotationTable* DecodeAttention::Impl::table_of(const Rope& rope) {
+RotationTable* Decode::Impl::table_of(const Rope& rope) {
   for (const auto& table : tables) {
     if (&table->rope() == &rope) return table.get();
   }
-  return tables.emplace_back(std::make_unique<cpu::RotationTable>(account, rope)).get();
+  return tables.emplace_back(std::make_unique<RotationTable>(account, rope)).get();
 }
 
-void DecodeAttention::begin(const Shape& shape, const Rope& rope, std::span<const DecodeRead> reads, const float* q,
-                            float* out, int rows) {
+void Decode::begin(const Shape& shape, const Rope& rope, std::span<const DecodeRead> reads, const float* q, float* out,
+                   int rows) {
   auto& s = *impl_;
   s.set_layer(shape, rope);
   s.q = q;
@@ -113,7 +110,7 @@ void DecodeAttention::begin(const Shape& shape, const Rope& rope, std::span<cons
     for (int head = 0; head < s.shape.kv_heads; ++head) {
       const std::size_t first = next;
       while (next < reads.size() && reads[next].row == row && reads[next].kv_head == head) ++next;
-      cpu::add_items(reads.subspan(first, next - first), s.items);
+      add_items(reads.subspan(first, next - first), s.items);
       s.first_item.push_back(s.items.size());
     }
   }
@@ -126,14 +123,14 @@ void DecodeAttention::begin(const Shape& shape, const Rope& rope, std::span<cons
   s.merges.reset(rows * s.shape.kv_heads);
 }
 
-void DecodeAttention::run(Worker worker) {
+void Decode::run(Worker worker) {
   auto& s = *impl_;
   float* const memory = s.work.as<float>().data() + as_size(worker.index) * s.per_thread;
   Impl::Rotated rotated;
   for (int i = s.stretches.take(); i >= 0; i = s.stretches.take()) s.run_item(as_size(i), memory, rotated);
 }
 
-void DecodeAttention::Impl::rotate_queries(const Rotated& want, float* queries) const {
+void Decode::Impl::rotate_queries(const Rotated& want, float* queries) const {
   const std::ptrdiff_t n = static_cast<std::ptrdiff_t>(shape.group()) * shape.head_dim;
   const float* const from = q + (static_cast<std::ptrdiff_t>(want.row) * shape.kv_heads + want.kv_head) * n;
   const float scale = shape.cap > 0 ? shape.scale / shape.cap : shape.scale;
@@ -142,16 +139,15 @@ void DecodeAttention::Impl::rotate_queries(const Rotated& want, float* queries) 
     rotate_to->rope().shift(queries + static_cast<std::ptrdiff_t>(g) * shape.head_dim, want.shift);
 }
 
-void DecodeAttention::Impl::run_item(std::size_t index, float* memory, Rotated& rotated) {
-  const cpu::DecodeItem& item = items[index];
+void Decode::Impl::run_item(std::size_t index, float* memory, Rotated& rotated) {
+  const DecodeItem& item = items[index];
   const DecodeRead& read = item.rows;
   const std::ptrdiff_t group = shape.group();
-  cpu::Stretch stretch;
+  Stretch stretch;
   stretch.logits = memory;
   stretch.weights = stretch.logits + group * kStretchKeys;
   stretch.rows = stretch.weights + group * kStretchKeys;
-  float* const queries =
-      stretch.rows + static_cast<std::ptrdiff_t>(cpu::kTogether) * cpu::decoded_width(shape.head_dim);
+  float* const queries = stretch.rows + static_cast<std::ptrdiff_t>(kTogether) * decoded_width(shape.head_dim);
   if (const Rotated want{read.row, read.kv_head, read.run.query_shift}; want != rotated) {
     rotate_queries(want, queries);
     rotated = want;
@@ -165,10 +161,10 @@ void DecodeAttention::Impl::run_item(std::size_t index, float* memory, Rotated& 
   stretch.o = parts.as<float>().data() + index * per_item;
   stretch.m = stretch.o + group * shape.head_dim;
   stretch.d = stretch.m + group;
-  cpu::run_stretch(stretch);
+  run_stretch(stretch);
 }
 
-void DecodeAttention::merge(Worker /*worker*/) {
+void Decode::merge(Worker /*worker*/) {
   auto& s = *impl_;
   const auto dim = as_size(s.shape.head_dim);
   for (int task = s.merges.take(); task >= 0; task = s.merges.take()) {
@@ -188,11 +184,11 @@ void DecodeAttention::merge(Worker /*worker*/) {
 }
 
 /// Each run consists of items; a tail block is a run, and merged entries are runs of their own.
-std::size_t decode_bytes(const Shape& shape, int rows, const LaneSize& lane, const Rope* rope, int end) {
-  const auto items = as_size(lane.block / cpu::kStretchKeys + lane.others / cache::LaneStorage::kTailBlock + 2);
+std::size_t Decode::bytes(const Shape& shape, int rows, const LaneSize& lane, const Rope* rope, int end) const {
+  const auto items = as_size(lane.block / kStretchKeys + lane.others / cache::LaneStorage::kTailBlock + 2);
   const std::size_t parts =
       as_size(rows) * as_size(shape.query_heads) * items * as_size(shape.head_dim + 2) * sizeof(float);
-  return parts + parts / 2 + (rope == nullptr ? 0 : cpu::RotationTable::bytes(*rope, end));
+  return parts + parts / 2 + (rope == nullptr ? 0 : RotationTable::bytes(*rope, end));
 }
 
-}  // namespace winnow::attention
+}  // namespace winnow::attention::cpu

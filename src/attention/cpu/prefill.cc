@@ -4,8 +4,8 @@
 #include <ranges>
 #include <vector>
 
-#include "attention/attention.h"
 #include "attention/cpu/amx.h"
+#include "attention/cpu/attention.h"
 #include "attention/cpu/bf16_product.h"
 #include "attention/cpu/block.h"
 #include "attention/cpu/block_shape.h"
@@ -15,7 +15,9 @@
 
 namespace winnow::attention {
 
-using cpu::padded;
+bool supports(ComputeType compute_type) { return compute_type == ComputeType::f32 || multiplies_bf16(); }
+
+namespace cpu {
 
 namespace {
 
@@ -30,30 +32,30 @@ float* floats(MemoryAccount& account, Buffer& buffer, std::size_t n) {
 
 /// Makes a block retain some tiles, in memory provided by `take`.
 template <class Take>
-void retain(cpu::Block& b, const cpu::TileRange& tiles, const Take& take) {
+void retain(Block& b, const TileRange& tiles, const Take& take) {
   b.first_retained = tiles.first;
   b.end_retained = tiles.end;
-  b.tile_weight = take(cpu::retained_floats(b.compute_type, b.queries, tiles.count()));
+  b.tile_weight = take(retained_floats(b.compute_type, b.queries, tiles.count()));
   b.retained = b.tile_weight == nullptr ? nullptr : b.tile_weight + as_size(b.queries) * as_size(tiles.count());
 }
 
 }  // namespace
 
-struct PrefillAttention::Impl {
+struct Prefill::Impl {
   static constexpr std::size_t kNone = ~std::size_t{0};
 
   /// A work item, and the destination of its statistics. Its results do not depend on the number of threads.
   struct Item {
     int kv_head;
-    cpu::TokenRange tokens;
+    TokenRange tokens;
     bool is_recorded = false;
     /// [request] offset of [unit][G][recorded keys] floats; kNone if the item has no requested rows.
     std::vector<std::size_t> partial = {};
   };
   /// A block in a thread's work space.
   struct Layout {
-    cpu::Block block;
-    cpu::Block past;  ///< the same queries over the past
+    Block block;
+    Block past;  ///< the same queries over the past
     bool sees_past = false;
     float* mask = nullptr;
     float* weight = nullptr;
@@ -63,15 +65,15 @@ struct PrefillAttention::Impl {
   Impl(MemoryAccount& a, int threads, ComputeType p) : account(a), compute_type(p), work(as_size(threads)) {}
 
   void make_items();
-  Item make_item(int kv_head, const cpu::TokenRange& tokens);
+  Item make_item(int kv_head, const TokenRange& tokens);
   void size_work_space();
   /// A block without work space: the tokens of an item from `from` on, as many as fit into a block.
-  cpu::Block block_of(const Item& item, int from) const;
+  Block block_of(const Item& item, int from) const;
   /// The same queries over the past. REQUIRES: there is a past.
-  cpu::Block past_of(const cpu::Block& block, const Item& item, int from) const;
+  Block past_of(const Block& block, const Item& item, int from) const;
   /// True if columns need the probabilities of the past, too.
   bool retains_past() const {
-    return std::ranges::any_of(columns, [](const ColumnStatistics* o) { return cpu::needs_all_keys(o->request()); });
+    return std::ranges::any_of(columns, [](const ColumnStatistics* o) { return needs_all_keys(o->request()); });
   }
   void see_past(const cache::PastRows* rows);
   /// `memory` may be null to get only the size.
@@ -79,12 +81,12 @@ struct PrefillAttention::Impl {
   void run(const Item& item, float* memory);
   /// Tokens of the block that begins `from` tokens after the item's first one.
   int block_tokens(const Item& item, int from) const {
-    using Rows = cpu::Division::Rows;
+    using Rows = Division::Rows;
     return division.block_tokens(item.tokens, from, item.is_recorded ? Rows::recorded : Rows::plain);
   }
   /// Position in the prompt of the item's first token.
   int first_row(const Item& item) const { return first + item.tokens.first; }
-  int units(const Item& item) const { return cpu::units_of(first_row(item), item.tokens.count); }
+  int units(const Item& item) const { return units_of(first_row(item), item.tokens.count); }
   /// Recorded keys among those that the item's last token sees.
   int recorded_keys(const Item& item) const {
     return std::max(0, std::min(recorded.end, last_seen(item)) - recorded.begin);
@@ -112,7 +114,7 @@ struct PrefillAttention::Impl {
   float* logsums = nullptr;                ///< [count][H_q]
   KeyRange recorded;
   const float* row_scales = nullptr;  ///< [count]
-  cpu::Division division;
+  Division division;
   std::vector<ColumnStatistics*> columns;
   std::vector<Item> items;
   WorkQueue blocks;
@@ -122,15 +124,13 @@ struct PrefillAttention::Impl {
   std::size_t partial_floats = 0;
 };
 
-bool supports(ComputeType compute_type) { return compute_type == ComputeType::f32 || multiplies_bf16(); }
-
-PrefillAttention::PrefillAttention(MemoryAccount& account, int max_threads, ComputeType compute_type)
+Prefill::Prefill(MemoryAccount& account, int max_threads, ComputeType compute_type)
     : impl_(std::make_unique<Impl>(account, max_threads, compute_type)) {}
-PrefillAttention::~PrefillAttention() = default;
+Prefill::~Prefill() = default;
 
-void PrefillAttention::begin(const Shape& shape, const cache::LayerScratch& scratch, const float* q, float* out,
-                             int first, int count, std::span<ColumnStatistics* const> columns, KeyRange recorded,
-                             const float* row_scales, const cache::PastRows* past) {
+void Prefill::begin(const Shape& shape, const cache::LayerScratch& scratch, const float* q, float* out, int first,
+                    int count, std::span<ColumnStatistics* const> columns, KeyRange recorded, const float* row_scales,
+                    const cache::PastRows* past) {
   auto& s = *impl_;
   s.row_scales = row_scales;
   s.first = first;
@@ -148,8 +148,8 @@ void PrefillAttention::begin(const Shape& shape, const cache::LayerScratch& scra
   s.begin(shape, scratch, q, out, columns);
 }
 
-void PrefillAttention::begin(const Shape& shape, const cache::LayerScratch& scratch, const float* q, float* out,
-                             const VisibleRange& visible) {
+void Prefill::begin(const Shape& shape, const cache::LayerScratch& scratch, const float* q, float* out,
+                    const VisibleRange& visible) {
   auto& s = *impl_;
   s.first = 0;
   s.count = static_cast<int>(visible.leading.size());
@@ -161,7 +161,7 @@ void PrefillAttention::begin(const Shape& shape, const cache::LayerScratch& scra
   s.begin(shape, scratch, q, out, {});
 }
 
-void PrefillAttention::Impl::see_past(const cache::PastRows* rows) {
+void Prefill::Impl::see_past(const cache::PastRows* rows) {
   past = rows;
   past_leading.clear();
   past_from.clear();
@@ -173,10 +173,10 @@ void PrefillAttention::Impl::see_past(const cache::PastRows* rows) {
   }
 }
 
-void PrefillAttention::record_logsums(float* sums) { impl_->logsums = sums; }
+void Prefill::record_logsums(float* sums) { impl_->logsums = sums; }
 
-void PrefillAttention::Impl::begin(const Shape& layer, const cache::LayerScratch& rows, const float* queries,
-                                   float* outputs, std::span<ColumnStatistics* const> wanted) {
+void Prefill::Impl::begin(const Shape& layer, const cache::LayerScratch& rows, const float* queries, float* outputs,
+                          std::span<ColumnStatistics* const> wanted) {
   shape = layer;
   scratch = &rows;
   q = queries;
@@ -188,22 +188,27 @@ void PrefillAttention::Impl::begin(const Shape& layer, const cache::LayerScratch
   reductions.reset(partial_floats == 0 ? 0 : static_cast<int>(columns.size()) * shape.query_heads);
 }
 
-void PrefillAttention::Impl::make_items() {
-  using Rows = cpu::Division::Rows;
+std::size_t Prefill::recording_bytes(const Shape& shape, const Chunk& chunk,
+                                     std::span<const PromptColumns> observed) const {
+  return cpu::recording_bytes(shape, impl_->compute_type, static_cast<int>(impl_->work.size()), chunk, observed);
+}
+
+void Prefill::Impl::make_items() {
+  using Rows = Division::Rows;
   items.clear();
   partial_floats = 0;
   const int retained_past = past != nullptr && retains_past() ? *std::ranges::max_element(past_leading) : 0;
-  division = cpu::Division(shape, compute_type, {first, count, retained_past, recorded},
-                           columns.empty() ? Rows::plain : Rows::recorded);
+  division = Division(shape, compute_type, {first, count, retained_past, recorded},
+                      columns.empty() ? Rows::plain : Rows::recorded);
   for (const auto& tokens : division.items()) {
     for (int head = 0; head < shape.kv_heads; ++head) items.push_back(make_item(head, tokens));
   }
 }
 
-PrefillAttention::Impl::Item PrefillAttention::Impl::make_item(int kv_head, const cpu::TokenRange& tokens) {
+Prefill::Impl::Item Prefill::Impl::make_item(int kv_head, const TokenRange& tokens) {
   Item item{kv_head, tokens};
   for (const ColumnStatistics* o : columns) {
-    const bool seen = cpu::contains_any(o->request().rows, o->size(), first_row(item), tokens.count);
+    const bool seen = contains_any(o->request().rows, o->size(), first_row(item), tokens.count);
     item.partial.push_back(seen ? partial_floats : kNone);
     item.is_recorded |= seen;
     if (seen) partial_floats += as_size(units(item)) * as_size(shape.group()) * as_size(recorded_keys(item));
@@ -211,7 +216,7 @@ PrefillAttention::Impl::Item PrefillAttention::Impl::make_item(int kv_head, cons
   return item;
 }
 
-void PrefillAttention::Impl::size_work_space() {
+void Prefill::Impl::size_work_space() {
   std::size_t most = 0;
   for (const Item& item : items) {
     // The last block sees the most keys but may have the fewest tokens.
@@ -222,9 +227,9 @@ void PrefillAttention::Impl::size_work_space() {
   if (partial_floats > 0) floats(account, partials, partial_floats);
 }
 
-cpu::Block PrefillAttention::Impl::block_of(const Item& item, int from) const {
-  const cpu::BlockShape form = cpu::block_shape(compute_type);
-  cpu::Block b;
+Block Prefill::Impl::block_of(const Item& item, int from) const {
+  const BlockShape form = block_shape(compute_type);
+  Block b;
   b.token_stride = shape.query_heads * shape.head_dim;
   const std::ptrdiff_t offset = static_cast<std::ptrdiff_t>(item.tokens.first + from) * b.token_stride +
                                 static_cast<std::ptrdiff_t>(item.kv_head) * shape.group() * shape.head_dim;
@@ -252,12 +257,12 @@ cpu::Block PrefillAttention::Impl::block_of(const Item& item, int from) const {
   b.compute_type = compute_type;
   b.width = padded(shape.head_dim, form.depth);
   b.queries = padded(b.tokens * shape.group(), form.padding);
-  b.strip = compute_type == ComputeType::f32 ? b.queries : cpu::kStrip;
+  b.strip = compute_type == ComputeType::f32 ? b.queries : kStrip;
   return b;
 }
 
-cpu::Block PrefillAttention::Impl::past_of(const cpu::Block& block, const Item& item, int from) const {
-  cpu::Block b = block;
+Block Prefill::Impl::past_of(const Block& block, const Item& item, int from) const {
+  Block b = block;
   const std::ptrdiff_t at = static_cast<std::ptrdiff_t>(item.kv_head) * count + item.tokens.first + from;
   b.keys = past->keys(item.kv_head);
   b.values = past->values(item.kv_head);
@@ -268,7 +273,7 @@ cpu::Block PrefillAttention::Impl::past_of(const cpu::Block& block, const Item& 
   return b;
 }
 
-PrefillAttention::Impl::Layout PrefillAttention::Impl::layout(const Item& item, int from, float* memory) const {
+Prefill::Impl::Layout Prefill::Impl::layout(const Item& item, int from, float* memory) const {
   Layout l;
   l.block = block_of(item, from);
   const auto take = [&l, memory](std::size_t n) {
@@ -276,7 +281,7 @@ PrefillAttention::Impl::Layout PrefillAttention::Impl::layout(const Item& item, 
     l.floats += n;
     return here;
   };
-  cpu::Block& b = l.block;
+  Block& b = l.block;
   const auto width = as_size(b.width);
   const auto n = as_size(b.queries);
   b.q_strips = take(n * width);
@@ -287,24 +292,24 @@ PrefillAttention::Impl::Layout PrefillAttention::Impl::layout(const Item& item, 
   if (b.from != nullptr) b.first = take(n);
   l.mask = take(n);
   l.weight = take(n);
-  b.tile = take(as_size(cpu::tile_keys(ComputeType::f32)) * width);
-  b.work = reinterpret_cast<std::byte*>(take(cpu::work_bytes(b) / sizeof(float)));
+  b.tile = take(as_size(tile_keys(ComputeType::f32)) * width);
+  b.work = reinterpret_cast<std::byte*>(take(work_bytes(b) / sizeof(float)));
   l.sees_past = past != nullptr && past->count(item.kv_head) > 0;
   if (l.sees_past) l.past = past_of(b, item, from);
   if (!item.is_recorded) return l;
   if (l.sees_past && retains_past()) retain(l.past, {0, l.past.tiles()}, take);
-  retain(b, cpu::recorded_tiles(compute_type, recorded, b.visible_keys()), take);
+  retain(b, recorded_tiles(compute_type, recorded, b.visible_keys()), take);
   return l;
 }
 
-void PrefillAttention::run(Worker worker) {
+void Prefill::run(Worker worker) {
   auto& s = *impl_;
   float* const memory = s.work[worker.index].as<float>().data();
   for (int i = s.blocks.take(); i >= 0; i = s.blocks.take()) s.run(s.items[i], memory);
 }
 
-void PrefillAttention::Impl::run(const Item& item, float* memory) {
-  const cpu::AmxScope amx(compute_type);
+void Prefill::Impl::run(const Item& item, float* memory) {
+  const AmxScope amx(compute_type);
   const int keys = recorded_keys(item);
   for (std::size_t index = 0; index < columns.size(); ++index) {
     if (item.partial[index] != kNone)
@@ -313,32 +318,32 @@ void PrefillAttention::Impl::run(const Item& item, float* memory) {
   for (int from = 0; from < item.tokens.count; from += block_tokens(item, from)) {
     Layout l = layout(item, from, memory);
     if (l.sees_past) l.block.past = &l.past;
-    cpu::run_block(l.block);
+    run_block(l.block);
     for (std::size_t index = 0; index < columns.size(); ++index) {
       if (item.partial[index] != kNone)
-        cpu::record_columns(l.block, *columns[index], l.mask, l.weight,
-                            {recorded, partial(item, index), keys, shape.group(), first_row(item) / cpu::kSummedRows});
+        record_columns(l.block, *columns[index], l.mask, l.weight,
+                       {recorded, partial(item, index), keys, shape.group(), first_row(item) / kSummedRows});
     }
   }
 }
 
-void PrefillAttention::reduce(Worker /*worker*/) {
+void Prefill::reduce(Worker /*worker*/) {
   auto& s = *impl_;
   for (int task = s.reductions.take(); task >= 0; task = s.reductions.take())
     s.reduce(as_size(task / s.shape.query_heads), task % s.shape.query_heads);
 }
 
 /// Unit after unit, from the chunk's first row on.
-void PrefillAttention::Impl::reduce(std::size_t index, int head) {
+void Prefill::Impl::reduce(std::size_t index, int head) {
   ColumnStatistics& o = *columns[index];
   float* const into = o.head(head).data() + recorded.begin;
   for (const auto& item : items | std::views::reverse) {
     if (item.kv_head != head / shape.group() || item.partial[index] == kNone) continue;
     const int keys = recorded_keys(item);
     const float* from = partial(item, index) + static_cast<std::ptrdiff_t>(head % shape.group()) * keys;
-    const int first_unit = first_row(item) / cpu::kSummedRows;
+    const int first_unit = first_row(item) / kSummedRows;
     for (int unit = 0; unit < units(item); ++unit, from += static_cast<std::ptrdiff_t>(shape.group()) * keys) {
-      o.passed(head, std::max(first_row(item), (first_unit + unit) * cpu::kSummedRows));
+      o.passed(head, std::max(first_row(item), (first_unit + unit) * kSummedRows));
       for (int key = 0; key < keys; ++key) {
         into[key] = o.request().reduction == Reduction::sum ? into[key] + from[key] : std::max(into[key], from[key]);
       }
@@ -346,5 +351,7 @@ void PrefillAttention::Impl::reduce(std::size_t index, int head) {
   }
   o.passed(head, first + count);
 }
+
+}  // namespace cpu
 
 }  // namespace winnow::attention
