@@ -135,12 +135,13 @@ build_kind() {
     cmake --build "$work/$1" --target "$2" 2>&1 | watched "$work/log" || { tail -n 30 "$work/log" >&2; say "ggml could not be built"; exit 1; }
 }
 
-# llama.cpp installs this library, but neither its headers nor the chat templates that tests run.
+# llama.cpp installs this library, but neither its headers nor the chat templates that tests run; nor ggml the header for backends.
 install_rest_of_common() {
   local source=$work/llama_cpp_python-$version/vendor/llama.cpp to=$work/install
   mkdir -p "$to/include/llama-common" "$to/share/llama-common"
   (cd "$source/common" && cp --parents ./*.h jinja/*.h "$to/include/llama-common")
   cp -r "$source/models/templates" "$to/share/llama-common"
+  cp "$source/ggml/src/ggml-backend-impl.h" "$to/include"  # for the tests' own backend
 }
 
 build() {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/rope_divisors.h"
 
+#include <ggml-alloc.h>
+#include <ggml-backend.h>
 #include <ggml.h>
 #include <spdlog/fmt/fmt.h>
 
@@ -8,7 +10,6 @@
 #include <cmath>
 
 #include "base/as_size.h"
-#include "base/check_memory.h"
 #include "model/tensor_loader.h"
 #include "winnow/error.h"
 
@@ -59,6 +60,16 @@ void divide_all(Hparams& h, const ggml_tensor& tensor, const std::string& path) 
   }
 }
 
+/// Empty: all are 1.
+std::vector<float> divisors_of(const LayerSpec& kind) {
+  std::vector<float> out;
+  const Rope unscaled = scaled_rope(kind.rope.pairing, kind.rope_base, kind.rope.rotated_dims(), {});
+  for (std::size_t i = 0; i < unscaled.frequency.size(); ++i)
+    out.push_back(unscaled.frequency[i] / kind.rope.frequency[i]);
+  if (std::all_of(out.begin(), out.end(), [](float d) { return d == 1; })) out.clear();
+  return out;
+}
+
 }  // namespace
 
 void apply_rope_factors(TensorLoader& loader, Hparams& hparams, const std::string& path) {
@@ -72,28 +83,28 @@ void apply_rope_factors(TensorLoader& loader, Hparams& hparams, const std::strin
   const bool one = required || (loader.has(kOfAll) && (allowed == Allowed::one || allowed == Allowed::any));
   if (!two && !one) return;
   const std::int64_t pairs = pairs_of(hparams, path);
-  if (one) divide_all(hparams, *loader.mapped(kOfAll, {pairs}), path);
+  if (one) divide_all(hparams, *loader.in_file(kOfAll, {pairs}), path);
   if (!two) return;
-  const auto* const of_long = loader.mapped(kOfLong, {pairs});
-  const auto* const of_short = loader.mapped(kOfShort, {pairs});
+  const auto* const of_long = loader.in_file(kOfLong, {pairs});
+  const auto* const of_short = loader.in_file(kOfShort, {pairs});
   divide_all(hparams, choose(hparams) == Factors::of_long_texts ? *of_long : *of_short, path);
 }
 
-RopeDivisors::RopeDivisors(const Hparams& hparams) {
-  std::size_t bytes = 0;
-  for (const auto& kind : hparams.kinds)
-    bytes += ggml_tensor_overhead() + GGML_MEM_ALIGN + kind.rope.frequency.size() * sizeof(float);
-  check_memory(bytes, "the divisors of RoPE's frequencies");  // ggml_init() does not report a failed allocation
-  context_.reset(ggml_init({bytes, nullptr, false}));
+RopeDivisors::RopeDivisors(const Hparams& hparams, const Device* device) {
+  context_.reset(ggml_init({(hparams.kinds.size() + 1) * ggml_tensor_overhead(), nullptr, true}));
+  std::vector<std::vector<float>> values;
   for (const auto& kind : hparams.kinds) {
-    tensors_.push_back(nullptr);
-    std::vector<float> divisors;
-    const Rope unscaled = scaled_rope(kind.rope.pairing, kind.rope_base, kind.rope.rotated_dims(), {});
-    for (std::size_t i = 0; i < unscaled.frequency.size(); ++i)
-      divisors.push_back(unscaled.frequency[i] / kind.rope.frequency[i]);
-    if (std::all_of(divisors.begin(), divisors.end(), [](float d) { return d == 1; })) continue;
-    tensors_.back() = ggml_new_tensor_1d(context_.get(), GGML_TYPE_F32, static_cast<std::int64_t>(divisors.size()));
-    std::copy(divisors.begin(), divisors.end(), ggml_get_data_f32(tensors_.back()));
+    values.push_back(divisors_of(kind));
+    const auto count = static_cast<std::int64_t>(values.back().size());
+    tensors_.push_back(count == 0 ? nullptr : ggml_new_tensor_1d(context_.get(), GGML_TYPE_F32, count));
+  }
+  if (std::ranges::all_of(values, [](const auto& of_kind) { return of_kind.empty(); })) return;
+  auto* const type = device == nullptr ? ggml_backend_cpu_buffer_type() : device->memory();
+  buffer_.reset(ggml_backend_alloc_ctx_tensors_from_buft(context_.get(), type));
+  if (buffer_ == nullptr) throw MemoryError("cannot allocate the divisors of RoPE's frequencies", 0);
+  for (std::size_t kind = 0; kind < values.size(); ++kind) {
+    if (tensors_[kind] != nullptr)
+      ggml_backend_tensor_set(tensors_[kind], values[kind].data(), 0, values[kind].size() * sizeof(float));
   }
 }
 

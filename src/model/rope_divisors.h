@@ -5,6 +5,7 @@
 
 #include <vector>
 
+#include "model/device.h"
 #include "model/hparams.h"
 
 namespace winnow::model {
@@ -19,13 +20,15 @@ void apply_rope_factors(TensorLoader& loader, Hparams& hparams, const std::strin
 /// ggml needs to know no scheme.
 class RopeDivisors {
  public:
-  explicit RopeDivisors(const Hparams& hparams);
+  /// `device` may be null.
+  RopeDivisors(const Hparams& hparams, const Device* device);
 
   /// Divisors of a kind, [pairs]; null: all are 1.
   ggml_tensor* of_kind(int kind) const { return tensors_[static_cast<std::size_t>(kind)]; }
 
  private:
   ggml_context_ptr context_;
+  ggml_backend_buffer_ptr buffer_;
   std::vector<ggml_tensor*> tensors_;
 };
 

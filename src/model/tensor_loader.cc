@@ -44,9 +44,10 @@ ggml_tensor* make(ggml_context* context, const std::string& name, ggml_type type
 
 }  // namespace
 
-TensorLoader::TensorLoader(LoadedTensors& out, const ModelFile& file)
+TensorLoader::TensorLoader(LoadedTensors& out, const ModelFile& file, Device* device)
     : out_(out),
       path_(file.path()),
+      device_(device),
       repacking_(repacking_buffer_types()),
       // A prompt may need the file in the page cache beside the copies. Without room for both, experts are not
       // repacked.
@@ -66,14 +67,20 @@ TensorLoader::TensorLoader(LoadedTensors& out, const ModelFile& file)
   mapped_ = new_context();
 }
 
+ggml_tensor* TensorLoader::in_file(const std::string& name, const Shape& shape) {
+  const Info info = find(name, shape);
+  if (shape.size() == 1) check_f32(name, info);
+  return map(name, info);
+}
+
 ggml_tensor* TensorLoader::mapped(const std::string& name, const Shape& shape) {
-  return shape.size() == 1 ? mapped_f32(name, shape) : map(name, find(name, shape));
+  return shape.size() == 1 ? mapped_f32(name, shape) : for_graphs(name, find(name, shape));
 }
 
 ggml_tensor* TensorLoader::mapped_f32(const std::string& name, const Shape& shape) {
   const Info info = find(name, shape);
   check_f32(name, info);
-  return map(name, info);
+  return for_graphs(name, info);
 }
 
 ggml_tensor* TensorLoader::mapped_if_there(const std::string& name, const Shape& shape) {
@@ -87,7 +94,7 @@ std::vector<ggml_tensor*> TensorLoader::mapped_parts(const std::string& name,
   std::vector<ggml_tensor*> out;
   for (const std::int64_t length : lengths) {
     info.shape = {length};
-    out.push_back(map(name, info));
+    out.push_back(for_graphs(name, info));
     info.offset += as_size(length) * sizeof(float);
   }
   return out;
@@ -116,6 +123,10 @@ ExpertMatrices TensorLoader::experts(const std::string& name, const Shape& shape
   const Info info = find(name, shape);
   ggml_tensor* const trial = make(mapped_, name, info.type, info.shape);
   out_.bytes_by_type[info.type] += ggml_nbytes(trial);
+  if (device_ != nullptr) {
+    auto* const experts = repack(name, info, device_->memory());
+    return {experts, experts};
+  }
   auto* const type = repacks_experts_ ? repacking_for(trial, GGML_OP_MUL_MAT_ID, repacking_) : nullptr;
   ExpertMatrices out;
   if (type != nullptr) out.of_single_rows = repack(name, info, type);
@@ -139,11 +150,11 @@ std::size_t TensorLoader::bytes_of(ggml_backend_buffer_type_t type, const Repack
 void TensorLoader::finish() {
   for (auto& [type, place] : repacked_) {
     const std::size_t bytes = bytes_of(type, place);
-    auto* const buffer =
-        bytes <= available_memory() ? ggml_backend_alloc_ctx_tensors_from_buft(place.context, type) : nullptr;
+    const std::size_t available = device_ == nullptr ? available_memory() : device_->available();
+    auto* const buffer = bytes <= available ? ggml_backend_alloc_ctx_tensors_from_buft(place.context, type) : nullptr;
     if (buffer == nullptr) {
       throw MemoryError(fmt::format("cannot allocate {} for the weights of {} ({} available)", format_bytes(bytes),
-                                    path_, format_bytes(available_memory())),
+                                    path_, format_bytes(available)),
                         bytes);
     }
     out_.buffers.emplace_back(buffer);
@@ -203,9 +214,13 @@ ggml_tensor* TensorLoader::map(const std::string& name, const Info& info) {
   return tensor;
 }
 
+ggml_tensor* TensorLoader::for_graphs(const std::string& name, const Info& info) {
+  return device_ == nullptr ? map(name, info) : repack(name, info, device_->memory());
+}
+
 ggml_tensor* TensorLoader::place_matrix(const std::string& name, const Info& info) {
   ggml_tensor* const trial = make(mapped_, name, info.type, info.shape);
-  auto* const type = repacking_for(trial, GGML_OP_MUL_MAT, repacking_);
+  auto* const type = device_ == nullptr ? repacking_for(trial, GGML_OP_MUL_MAT, repacking_) : device_->memory();
   out_.bytes_by_type[info.type] += ggml_nbytes(trial);
   return type == nullptr ? map(name, info) : repack(name, info, type);
 }

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "model/device.h"
 #include "model/expert_matrices.h"
 #include "model/model_file.h"
 
@@ -36,12 +37,15 @@ class TensorLoader {
  public:
   using Shape = std::vector<std::int64_t>;
 
-  /// `file` must outlive the loader, and its mapping the tensors.
-  TensorLoader(LoadedTensors& out, const ModelFile& file);
+  /// `file` must outlive the loader, and its mapping the tensors. With a device, the tensors of graphs are copied to
+  /// it.
+  TensorLoader(LoadedTensors& out, const ModelFile& file, Device* device = nullptr);
 
   bool has(const std::string& name) const { return places_.contains(name); }
 
-  /// A tensor used from the mapping.
+  /// A tensor that the host reads, from the mapping; must be f32 if it is a vector.
+  ggml_tensor* in_file(const std::string& name, const Shape& shape);
+  /// A tensor of graphs, used from the mapping if there is no device.
   ggml_tensor* mapped(const std::string& name, const Shape& shape);
   /// The same; must be f32.
   ggml_tensor* mapped_f32(const std::string& name, const Shape& shape);
@@ -92,11 +96,14 @@ class TensorLoader {
   Info find(const std::string& name, const Shape& expected);
   void check_f32(const std::string& name, const Info& info) const;
   ggml_tensor* map(const std::string& name, const Info& info);
+  /// The same, or a copy on the device.
+  ggml_tensor* for_graphs(const std::string& name, const Info& info);
   ggml_tensor* place_matrix(const std::string& name, const Info& info);
   ggml_tensor* repack(const std::string& name, const Info& info, ggml_backend_buffer_type_t type);
 
   LoadedTensors& out_;
   const std::string& path_;  ///< path of the model
+  Device* device_;
   std::vector<ggml_backend_buffer_type_t> repacking_;
   bool repacks_experts_;
   std::map<std::string, Place> places_;

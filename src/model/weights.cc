@@ -23,11 +23,13 @@
 namespace winnow::model {
 
 struct Weights::Impl {
-  explicit Impl(const ModelFile& from) : path(from.path()) {
+  explicit Impl(const ModelFile& from, std::shared_ptr<Device> place = {})
+      : path(from.path()), device(std::move(place)) {
     for (const auto& part : from.parts()) mapped.push_back(part.mapped);
   }
 
   std::string path;
+  std::shared_ptr<Device> device;                         ///< outlives the tensors
   std::vector<std::shared_ptr<const MappedFile>> mapped;  ///< the file, or its parts
   Hparams hparams;
   std::vector<LayerWeights> layers;
@@ -48,7 +50,7 @@ void read_sinks(TensorLoader& loader, Hparams& hparams, const std::string& path)
   for (int layer = 0; layer < hparams.n_layer; ++layer) {
     const std::string name = fmt::format("blk.{}.attn_sinks.weight", layer);
     const int heads = hparams.layer(layer).n_head;
-    const auto* const logits = static_cast<const float*>(loader.mapped_f32(name, {heads})->data);
+    const auto* const logits = static_cast<const float*>(loader.in_file(name, {heads})->data);
     for (int head = 0; head < heads; ++head) {
       if (!std::isfinite(logits[head]))
         throw ModelError(fmt::format("{}: tensor {} has the value {} for head {}, expected a finite number", path, name,
@@ -70,7 +72,7 @@ Affine load_output(TensorLoader& loader, const Hparams& h) {
 ggml_tensor* load_layer_embedding(TensorLoader& loader, const Hparams& h, const std::string& path) {
   if (h.n_embd_layer == 0) return nullptr;
   ggml_tensor* const table =
-      loader.mapped("per_layer_token_embd.weight", {std::int64_t{h.n_layer} * h.n_embd_layer, h.n_vocab});
+      loader.in_file("per_layer_token_embd.weight", {std::int64_t{h.n_layer} * h.n_embd_layer, h.n_vocab});
   if (const auto block = ggml_blck_size(table->type); h.n_embd_layer % block != 0) {
     throw ModelError(fmt::format(
         "{}: tensor per_layer_token_embd.weight is of type {} with blocks of {} values, but a layer's embedding has {}",
@@ -107,11 +109,11 @@ void refuse_unused(const TensorLoader& loader, const Hparams& h, const std::stri
 void place(Weights::Impl& w, TensorLoader& loader, const ModelFile& file, const ModelOptions& options) {
   w.hparams = read_hparams(file.gguf(), file.path(), options);
   auto& h = w.hparams;
-  w.token_embedding = loader.mapped("token_embd.weight", {h.n_embd, h.n_vocab});
+  w.token_embedding = loader.in_file("token_embd.weight", {h.n_embd, h.n_vocab});
   w.output_norm = load_norm(loader, h, "output_norm");
   w.output = load_output(loader, h);
   apply_rope_factors(loader, h, file.path());
-  w.rope_divisors.emplace(h);
+  w.rope_divisors.emplace(h, w.device.get());
   read_sinks(loader, h, file.path());
   w.layer_embedding = load_layer_embedding(loader, h, file.path());
   const auto embeddings = load_layer_embeddings(loader, h);
@@ -142,20 +144,23 @@ Outline outline(const ModelFile& file, const ModelOptions& options) {
 Weights::Weights() = default;
 Weights::~Weights() = default;
 
-std::shared_ptr<const Weights> Weights::load(const std::string& path, const ModelOptions& options) {
-  return load(ModelFile(path), options);
+std::shared_ptr<const Weights> Weights::load(const std::string& path, const ModelOptions& options,
+                                             std::shared_ptr<Device> device) {
+  return load(ModelFile(path), options, std::move(device));
 }
 
-std::shared_ptr<const Weights> Weights::load(const ModelFile& file, const ModelOptions& options) {
+std::shared_ptr<const Weights> Weights::load(const ModelFile& file, const ModelOptions& options,
+                                             std::shared_ptr<Device> device) {
   std::shared_ptr<Weights> weights(new Weights);
-  weights->impl_ = std::make_unique<Impl>(file);
-  TensorLoader loader(weights->impl_->tensors, file);
+  weights->impl_ = std::make_unique<Impl>(file, std::move(device));
+  TensorLoader loader(weights->impl_->tensors, file, weights->device());
   place(*weights->impl_, loader, file, options);
   loader.finish();
   return weights;
 }
 
 const Hparams& Weights::hparams() const { return impl_->hparams; }
+Device* Weights::device() const { return impl_->device.get(); }
 const LayerWeights& Weights::layer(int l) const { return impl_->layers[l]; }
 ggml_tensor* Weights::token_embedding() const { return impl_->token_embedding; }
 ggml_tensor* Weights::layer_embedding() const { return impl_->layer_embedding; }

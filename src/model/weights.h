@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "model/device.h"
 #include "model/hparams.h"
 #include "model/layer_weights.h"
 #include "model/model_file.h"
@@ -24,18 +25,22 @@ struct Outline {
 /// Checks everything that Weights::load() checks, without reading weights. Throws ModelError like it.
 Outline outline(const ModelFile& file, const ModelOptions& options = {});
 
-/// Weights of a GGUF's network in memory, in the layout that the CPU backend multiplies fastest (mapped or repacked).
-/// Immutable, thread-safe.
+/// Weights of a GGUF's network: in memory, in the layout that the CPU backend multiplies fastest (mapped or repacked),
+/// or on a device. Immutable, thread-safe.
 class Weights {
  public:
-  /// Throws MemoryError, and ModelError with file, tensor, shape and expectation; also for a tensor that its
-  /// architecture does not use.
-  static std::shared_ptr<const Weights> load(const ModelFile& file, const ModelOptions& options = {});
+  /// Loads them to a device; null: none. Throws MemoryError, and ModelError with file, tensor, shape and expectation;
+  /// also for a tensor that its architecture does not use.
+  static std::shared_ptr<const Weights> load(const ModelFile& file, const ModelOptions& options = {},
+                                             std::shared_ptr<Device> device = {});
   /// The same for a file that is not used otherwise.
-  static std::shared_ptr<const Weights> load(const std::string& path, const ModelOptions& options = {});
+  static std::shared_ptr<const Weights> load(const std::string& path, const ModelOptions& options = {},
+                                             std::shared_ptr<Device> device = {});
   ~Weights();
 
   const Hparams& hparams() const;
+  /// Null: none.
+  Device* device() const;
   const LayerWeights& layer(int l) const;
   ggml_tensor* token_embedding() const;
   /// Embeddings of all layers, [n_layer * n_embd_layer, n_vocab], to be multiplied by sqrt(n_embd_layer); null: none.

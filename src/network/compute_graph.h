@@ -14,25 +14,29 @@
 #include "base/as_size.h"
 #include "base/format.h"
 #include "base/memory.h"
+#include "model/device.h"
 #include "network/layer_graph.h"
 #include "network/linear.h"
 #include "winnow/error.h"
 
 namespace winnow::network {
 
-/// A graph with the counted memory of its intermediate results. A graph is reused from call to call for the same number
-/// of rows.
+/// A graph with the counted memory of its intermediate results, on the CPU or on a device. A graph is reused from call
+/// to call for the same number of rows.
 class ComputeGraph {
  public:
   static constexpr int kNodesPerLayer = 112;  // a layer has up to 100
   static constexpr int kNodesAround = 16;
 
-  ComputeGraph(MemoryAccount& account, Bf16Kernels& kernels, int layers)
-      : account_(account),
+  /// `account` counts the host's memory. `device` may be null.
+  ComputeGraph(MemoryAccount& account, Bf16Kernels& kernels, int layers, model::Device* device = nullptr)
+      : host_(account),
+        device_(device),
+        account_(device == nullptr ? account : device->account()),
         linear_(kernels),
         nodes_(as_size(layers) * kNodesPerLayer + kNodesAround),
         metadata_(nodes_ * ggml_tensor_overhead() + ggml_graph_overhead_custom(nodes_, false)),
-        allocator_(ggml_gallocr_new(ggml_backend_cpu_buffer_type())),
+        allocator_(ggml_gallocr_new(device == nullptr ? ggml_backend_cpu_buffer_type() : device->memory())),
         slots_(as_size(layers)) {}
   ComputeGraph(const ComputeGraph&) = delete;
   ComputeGraph& operator=(const ComputeGraph&) = delete;
@@ -46,11 +50,17 @@ class ComputeGraph {
     context_.reset(ggml_init({metadata_.size(), metadata_.data(), true}));
     graph_ = ggml_new_graph_custom(context_.get(), nodes_, false);
     inputs_.clear();
+    copied_.clear();
     return context_.get();
   }
-  /// Wraps the caller's memory in a tensor.
+  /// A tensor that reads the caller's memory each time the graph runs.
   ggml_tensor* wrap(ggml_type type, std::int64_t columns, std::int64_t rows, void* data) {
     ggml_tensor* const tensor = ggml_new_tensor_2d(context_.get(), type, columns, rows);
+    if (device_ != nullptr) {
+      ggml_set_input(tensor);  // allocated with the graph
+      copied_.emplace_back(tensor, data);
+      return tensor;
+    }
     inputs_.emplace_back(ggml_backend_cpu_buffer_from_ptr(data, ggml_nbytes(tensor)));
     ggml_backend_tensor_alloc(inputs_.back().get(), tensor, data);
     return tensor;
@@ -78,18 +88,35 @@ class ComputeGraph {
   int rows() const { return rows_; }
   const Products& products() const { return products_; }
   ggml_cgraph* graph() const { return graph_; }
-  const float* result() const { return static_cast<const float*>(result_->data); }
+  /// Null: the CPU.
+  model::Device* device() const { return device_; }
+  /// Copies what wrap() has wrapped to the device.
+  void copy_inputs() const {
+    for (const auto& [tensor, data] : copied_) {
+      const bool is_read = tensor->buffer != nullptr;  // layers without RoPE read no positions
+      if (is_read) ggml_backend_tensor_set(tensor, data, 0, ggml_nbytes(tensor));
+    }
+  }
+  /// The result after a run, valid until the next one.
+  const float* result() {
+    if (device_ == nullptr) return static_cast<const float*>(result_->data);
+    const auto bytes = ggml_nbytes(result_);
+    if (copy_of_result_.size() < bytes) copy_of_result_ = Buffer(host_, bytes, "a copy of a device's result");
+    ggml_backend_tensor_get(result_, copy_of_result_.data(), 0, bytes);
+    return copy_of_result_.as<float>().data();
+  }
 
  private:
+  std::size_t available() const { return device_ == nullptr ? available_memory() : device_->available(); }
   /// Queries the size first and refuses what is not available: Linux would overcommit, and kill the process later.
   void reserve(int rows) {
     reserved_rows_ = 0;
     std::size_t bytes = 0;
     ggml_gallocr_reserve_n_size(allocator_.get(), graph_, nullptr, nullptr, &bytes);  // also shrinks the buffer
     count();
-    if (bytes > available_memory() || !ggml_gallocr_reserve(allocator_.get(), graph_)) {
+    if (bytes > available() || !ggml_gallocr_reserve(allocator_.get(), graph_)) {
       throw MemoryError(fmt::format("cannot allocate {} for the work space of {} rows ({} available)",
-                                    format_bytes(bytes), rows, format_bytes(available_memory())),
+                                    format_bytes(bytes), rows, format_bytes(available())),
                         bytes);
     }
     reserved_rows_ = rows;
@@ -100,6 +127,8 @@ class ComputeGraph {
     account_.add(counted_);
   }
 
+  MemoryAccount& host_;
+  model::Device* device_;
   MemoryAccount& account_;
   Linear linear_;
   Products products_;
@@ -109,6 +138,8 @@ class ComputeGraph {
   ggml_gallocr_ptr allocator_;
   ggml_cgraph* graph_ = nullptr;
   std::vector<ggml_backend_buffer_ptr> inputs_;
+  std::vector<std::pair<ggml_tensor*, const void*>> copied_;  ///< inputs of a device's graph
+  Buffer copy_of_result_;
   std::vector<AttentionSlot> slots_;
   ggml_tensor* result_ = nullptr;
   int rows_ = 0;

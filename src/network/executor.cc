@@ -17,6 +17,7 @@
 #include "network/compute_graph.h"
 #include "network/finite.h"
 #include "network/head_outputs.h"
+#include "network/host_nodes.h"
 #include "network/layer_graph.h"
 #include "network/mixture.h"
 #include "network/one_expert.h"
@@ -41,12 +42,13 @@ struct Executor::Impl {
         account(a),
         kernels(a, n),
         packs(w, a, n, packing, [this](const auto& work) { run_team(work); }),
-        layer_graph(a, kernels, 1),
+        on_host(a),
+        layer_graph(a, kernels, 1, w.device()),
         expert_graph(a, kernels, 1),
-        projection_graph(a, kernels, 1),
+        projection_graph(a, kernels, 1, w.device()),
         lengths_graph(a, kernels, HeadOutputs::layers_of_graph(w.hparams())),
-        output_graph(a, kernels, 1),
-        step_graph(a, kernels, w.hparams().n_layer),
+        output_graph(a, kernels, 1, w.device()),
+        step_graph(a, kernels, w.hparams().n_layer, w.device()),
         team_graph(a, kernels, 0) {
     check_team(n);
     ggml_cpu_init();
@@ -61,9 +63,9 @@ struct Executor::Impl {
   /// sleeps at barriers.
   static constexpr std::uint32_t kPoll = 1;
 
-  /// The plan of a graph, with its work space.
-  ggml_cplan plan(const ComputeGraph& graph) {
-    auto run = ggml_graph_plan(graph.graph(), threads, pool.get());
+  /// The plan of a graph for the CPU, with its work space.
+  ggml_cplan plan(ggml_cgraph* graph) {
+    auto run = ggml_graph_plan(graph, threads, pool.get());
     if (products.size() < run.work_size) {
       products = Buffer();  // frees the old one first
       products = Buffer(account, run.work_size, "the work space of matrix products");
@@ -72,15 +74,45 @@ struct Executor::Impl {
     return run;
   }
 
-  void compute(const ComputeGraph& graph) {
+  void reserve_work_space(const ComputeGraph& graph) {
+    if (graph.device() == nullptr) plan(graph.graph());
+  }
+
+  void compute_on_host(ggml_cgraph* graph) {
     auto run = plan(graph);
     if (stop) run.abort_callback = [](void* impl) { return static_cast<Impl*>(impl)->stop(); };
     run.abort_callback_data = this;
-    finite.begin();
-    const auto status = ggml_graph_compute(graph.graph(), &run);
+    const auto status = ggml_graph_compute(graph, &run);
     if (status == GGML_STATUS_ABORTED) throw Interrupted("interrupted");
     if (status != GGML_STATUS_SUCCESS) throw MemoryError("cannot allocate the buffers of a matrix product", 0);
     kernels.rethrow();
+  }
+
+  /// Runs of custom nodes are left to the host, the others to the device.
+  void compute_on_device(const ComputeGraph& of, const model::Device& device) {
+    of.copy_inputs();
+    ggml_cgraph* const graph = of.graph();
+    const auto is_for_host = [graph](int i) { return HostNodes::is_one(*ggml_graph_node(graph, i)); };
+    const int nodes = ggml_graph_n_nodes(graph);
+    for (int first = 0, end = 0; first < nodes; first = end) {
+      while (end < nodes && is_for_host(end) == is_for_host(first)) ++end;
+      if (stop && stop()) throw Interrupted("interrupted");
+      if (!is_for_host(first)) {
+        device.compute(graph, first, end);
+        continue;
+      }
+      compute_on_host(on_host.copy(graph, first, end));
+      on_host.write();
+    }
+  }
+
+  void compute(const ComputeGraph& graph) {
+    finite.begin();
+    if (graph.device() == nullptr) {
+      compute_on_host(graph.graph());
+    } else {
+      compute_on_device(graph, *graph.device());
+    }
     if (finite.first() != FiniteCheck::kNone) throw not_finite(weights, finite.first());
   }
 
@@ -150,6 +182,13 @@ struct Executor::Impl {
     look_up(*weights.token_embedding(), tokens, {0, h.n_embd, h.embedding_scale}, out);
   }
 
+  void embed(std::span<const std::int32_t> tokens, States& states) const {
+    if (!states.is_on_device()) return embed(tokens, states.row(0));
+    std::vector<float> rows(tokens.size() * as_size(weights.hparams().n_embd));
+    embed(tokens, rows.data());
+    states.write(0, rows);
+  }
+
   /// Embeddings of rows for networks with per-layer embeddings: the token embeddings, and those of layers [first, end).
   struct LayerEmbeddings {
     Buffer embedded;  ///< [rows][n_embd]
@@ -188,11 +227,12 @@ struct Executor::Impl {
   /// Builds the graph of a step, with the logits of the last `wanted` rows as its result.
   void build_step(int rows, int wanted, const Products& products_of_step) {
     const auto& h = weights.hparams();
-    if (!hidden || hidden->rows() < rows) hidden.emplace(account, h, rows, "the hidden states of a step");
+    if (!hidden || hidden->rows() < rows)
+      hidden.emplace(account, h, rows, "the hidden states of a step", weights.device());
     make_room_for_positions(as_size(rows));
     step_positions = positions.data();
     ggml_context* const context = step_graph.begin(products_of_step);
-    ggml_tensor* x = step_graph.wrap(GGML_TYPE_F32, h.n_embd, rows, hidden->row(0));
+    ggml_tensor* x = hidden->tensor(context, 0, rows);
     ggml_tensor* const p = step_graph.wrap(GGML_TYPE_I32, rows, 1, positions.data());
     ggml_tensor* const t = temperatures_of(step_graph, context, rows);
     make_room(of_step, rows, h.n_layer);
@@ -206,10 +246,16 @@ struct Executor::Impl {
     step_graph.finish(add_output(context, step_graph.linear(), weights, x), rows);
   }
 
+  /// Rows [first, first + count) of hidden states.
+  struct RowsOf {
+    int first = 0;
+    int count = 0;
+  };
   /// Builds the graph of one layer over some rows.
-  void build_layer(const Products& of, int layer, float* hidden_rows, int rows, Until until) {
+  void build_layer(const Products& of, int layer, const States& states, RowsOf part, Until until) {
     ggml_context* const context = layer_graph.begin(of);
-    ggml_tensor* const x = layer_graph.wrap(GGML_TYPE_F32, weights.hparams().n_embd, rows, hidden_rows);
+    const int rows = part.count;
+    ggml_tensor* const x = states.tensor(context, part.first, rows);
     ggml_tensor* const p = layer_graph.wrap(GGML_TYPE_I32, rows, 1, positions.data());
     ggml_tensor* const t = temperatures_of(layer_graph, context, rows);
     const LayerRows in = with_embeddings(layer_graph, of_rows, 0, {x, p, t});
@@ -224,7 +270,7 @@ struct Executor::Impl {
     ggml_context* const context = expert_graph.begin({.packed = packs.places_of_expert(pass, expert.matrices())});
     ggml_tensor* const x = ggml_new_tensor_2d(context, GGML_TYPE_F32, weights.hparams().n_embd, rows);
     expert_graph.finish(network::expert(context, expert_graph.linear(), weights.hparams(), expert.weights(), x), rows);
-    plan(expert_graph);
+    reserve_work_space(expert_graph);
   }
 
   /// Multiplies the rows of a group by their expert.
@@ -240,7 +286,7 @@ struct Executor::Impl {
 
   /// Weights by which a step's rows are multiplied one by one; null: none.
   const WeightSet* row_by_row_of(Rows whose, int rows) {
-    if (whose == Rows::of_one_sequence || rows == 1) return nullptr;
+    if (whose == Rows::of_one_sequence || rows == 1 || weights.device() != nullptr) return nullptr;
     if (!row_by_row)
       row_by_row = find_row_by_row(weights, account, kernels, [this](const ComputeGraph& graph) { compute(graph); });
     return &*row_by_row;
@@ -264,6 +310,7 @@ struct Executor::Impl {
   std::function<bool()> stop;
   Bf16Kernels kernels;
   Packs packs;
+  HostNodes on_host;
   std::optional<WeightSet> row_by_row;  ///< found when first needed
   ComputeGraph layer_graph;
   OneExpert expert;
@@ -286,10 +333,10 @@ std::size_t Executor::packed_bytes(int rows) const { return impl_->packs.bytes(r
 Pass Executor::begin_pass(int rows, std::size_t spare) { return impl_->packs.begin_pass(rows, spare); }
 
 States Executor::states(int rows, const char* purpose) {
-  return {impl_->account, impl_->weights.hparams(), rows, purpose};
+  return {impl_->account, impl_->weights.hparams(), rows, purpose, impl_->weights.device()};
 }
 
-void Executor::embed(std::span<const std::int32_t> tokens, States& hidden) { impl_->embed(tokens, hidden.row(0)); }
+void Executor::embed(std::span<const std::int32_t> tokens, States& hidden) { impl_->embed(tokens, hidden); }
 
 bool Executor::packs_experts(const Pass& pass, int layer) const { return impl_->packs.packs_experts(pass, layer); }
 
@@ -310,8 +357,7 @@ void Executor::run_layer(const Pass& pass, int layer, States& hidden, int first,
     throw std::logic_error("experts that run later need all rows of the layer");
   s.make_room(s.of_rows, rows, 1);
   s.fill(s.of_rows, run.tokens, layer, layer + 1);
-  s.build_layer({.packed = s.packs.of_layer(pass, layer), .later = run.later}, layer, hidden.row(first), rows,
-                run.until);
+  s.build_layer({.packed = s.packs.of_layer(pass, layer), .later = run.later}, layer, hidden, {first, rows}, run.until);
   s.compute(s.layer_graph);
   s.layer_rows += rows;
 }
@@ -326,7 +372,7 @@ void Executor::reserve(const Pass& pass, std::span<const int> chunks, int rows) 
   auto& s = *impl_;
   const auto& h = s.weights.hparams();
   const int most = *std::ranges::max_element(chunks);
-  States hidden(s.account, h, most, "hidden states");
+  const auto hidden = states(most, "hidden states");
   s.make_room_for_positions(as_size(most));
   s.make_room(s.of_rows, most, 1);
   for (int layer = 0; layer < h.n_layer; ++layer) {
@@ -337,8 +383,8 @@ void Executor::reserve(const Pass& pass, std::span<const int> chunks, int rows) 
     }
     const Products products{.packed = s.packs.places_of_layer(pass, layer), .later = later ? &*later : nullptr};
     for (const int of_chunk : chunks) {
-      s.build_layer(products, layer, hidden.row(0), of_chunk, Until::output);
-      s.plan(s.layer_graph);
+      s.build_layer(products, layer, hidden, {0, of_chunk}, Until::output);
+      s.reserve_work_space(s.layer_graph);
     }
   }
 }
@@ -363,7 +409,7 @@ void Executor::keys_and_values(const Pass& pass, int layer, const States& hidden
   const auto& h = s.weights.hparams();
   const int rows = static_cast<int>(positions.size());
   ggml_context* const context = s.projection_graph.begin({.packed = s.packs.of_layer(pass, layer)});
-  ggml_tensor* const x = s.projection_graph.wrap(GGML_TYPE_F32, h.n_embd, rows, const_cast<float*>(hidden.row(0)));
+  ggml_tensor* const x = hidden.tensor(context, 0, rows);
   ggml_tensor* const p = s.projection_graph.wrap(GGML_TYPE_I32, rows, 1, s.positions.data());
   s.projection_graph.finish(add_keys_and_values(context, s.projection_graph.linear(), s.weights, layer, x, p), rows);
   s.compute(s.projection_graph);
@@ -410,7 +456,7 @@ void Executor::step(Rows whose, std::span<const std::int32_t> tokens, std::span<
   if (!same || s.step_positions != s.positions.data()) s.build_step(rows, wanted, products);
   s.attention = &attention;
   s.set_positions(positions);
-  s.embed(tokens, s.hidden->row(0));
+  s.embed(tokens, *s.hidden);
   s.fill(s.of_step, tokens, 0, s.weights.hparams().n_layer);
   s.compute(s.step_graph);
   s.layer_rows += std::int64_t{rows} * s.weights.hparams().n_layer;
@@ -421,8 +467,7 @@ void Executor::step(Rows whose, std::span<const std::int32_t> tokens, std::span<
 void Executor::logits(const States& hidden, int first, int n, float* logits) {
   auto& s = *impl_;
   ggml_context* const context = s.output_graph.begin();
-  ggml_tensor* const x =
-      s.output_graph.wrap(GGML_TYPE_F32, s.weights.hparams().n_embd, n, const_cast<float*>(hidden.row(first)));
+  ggml_tensor* const x = hidden.tensor(context, first, n);
   s.output_graph.finish(add_output(context, s.output_graph.linear(), s.weights, x), n);
   s.compute(s.output_graph);
   const std::span out(logits, as_size(n) * as_size(s.weights.hparams().n_vocab));
@@ -434,7 +479,7 @@ void Executor::last_states(const States& hidden, int first, int n, float* states
   auto& s = *impl_;
   const int width = s.weights.hparams().n_embd;
   ggml_context* const context = s.output_graph.begin();
-  ggml_tensor* const x = s.output_graph.wrap(GGML_TYPE_F32, width, n, const_cast<float*>(hidden.row(first)));
+  ggml_tensor* const x = hidden.tensor(context, first, n);
   s.output_graph.finish(add_final_norm(context, s.weights, x), n);
   s.compute(s.output_graph);
   const std::span out(states, as_size(n) * as_size(width));

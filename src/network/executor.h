@@ -34,11 +34,13 @@ struct LayerRun {
   Until until = Until::output;  ///< REQUIRES: output with `later`
 };
 
-/// Runs everything between attentions: embedding, norms, projections, RoPE, feed-forward, output. Owns the thread pool,
-/// which also runs attention. Not thread-safe: one executor per thread that drives a model; the weights are shared.
+/// Runs everything between attentions: embedding, norms, projections, RoPE, feed-forward, output. If the weights are on
+/// a device, it computes there, all but attention, the choice of experts and the sum of their outputs. Owns the thread
+/// pool, which also runs attention. Not thread-safe: one executor per thread that drives a model; the weights are
+/// shared.
 class Executor {
  public:
-  /// Throws MemoryError. `threads` >= 1.
+  /// Throws MemoryError. `threads` >= 1. REQUIRES: no packing with a device.
   Executor(const model::Weights& weights, int threads, MemoryAccount& account, Packing packing = Packing::none);
   ~Executor();
 

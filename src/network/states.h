@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <algorithm>
+#include <ggml-cpp.h>
+#include <ggml.h>
+
 #include <cstddef>
 #include <span>
 
 #include "base/memory.h"
+#include "model/device.h"
 #include "model/hparams.h"
 
 namespace winnow::network {
@@ -17,22 +20,30 @@ class States {
   /// Bytes of `rows` rows.
   static std::size_t bytes(const model::Hparams& hparams, std::size_t rows);
 
-  /// Allocates the rows, with any values. Throws MemoryError that names `purpose`.
-  States(MemoryAccount& account, const model::Hparams& hparams, int rows, const char* purpose);
+  /// Allocates the rows, with any values, on a device or, if it is null, in memory that `account` counts. Throws
+  /// MemoryError that names `purpose`.
+  States(MemoryAccount& account, const model::Hparams& hparams, int rows, const char* purpose,
+         model::Device* device = nullptr);
 
   int rows() const { return rows_; }
   /// Copies a row of these or other states over the row `to`.
   void copy(int to, const States& of, int from);
   /// Copies rows from `first` on to the host's memory, [n][n_embd].
-  void read(int first, std::span<float> to) const { std::copy_n(row(first), to.size(), to.begin()); }
+  void read(int first, std::span<float> to) const;
 
  private:
   friend class Executor;
-  /// 32-byte aligned, since n_embd is a multiple of 8: ggml aborts otherwise.
-  float* row(int i);
-  const float* row(int i) const;
+  /// Address of a row, which only a graph may use if the rows are on a device.
+  float* row(int i) const;
+  bool is_on_device() const { return host_.empty(); }
+  /// Tensor over `count` rows from `first` on.
+  ggml_tensor* tensor(ggml_context* context, int first, int count) const;
+  /// Copies rows from the host's memory.
+  void write(int first, std::span<const float> from);
 
-  Buffer memory_;
+  Buffer host_;
+  model::DeviceMemory device_;
+  ggml_backend_buffer_ptr of_host_;  ///< host_ as ggml's buffer
   int width_;
   int rows_;
 };

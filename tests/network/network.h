@@ -16,8 +16,9 @@ namespace winnow::test {
 class Network {
  public:
   Network(const std::string& path, int threads, int sequences, int longest,
-          DenseAttention::Mapping mapping = DenseAttention::grouped, network::Packing packing = network::Packing::none)
-      : weights_(model::Weights::load(path)),
+          DenseAttention::Mapping mapping = DenseAttention::grouped, network::Packing packing = network::Packing::none,
+          std::shared_ptr<model::Device> device = {})
+      : weights_(model::Weights::load(path, {}, std::move(device))),
         executor_(*weights_, threads, account_, packing),
         attention_(weights_->hparams(), sequences, longest, mapping) {}
 

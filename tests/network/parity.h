@@ -42,9 +42,10 @@ inline std::vector<std::vector<std::int32_t>> tokens_of_parity(int prompt, int v
 /// Checks the worst row of a prompt read in the given chunks, and of rounds of steps by five sequences of different
 /// lengths.
 inline void expect_parity(const std::string& path, double tolerance, double gain, int prompt,
-                          const std::vector<int>& chunks) {
+                          const std::vector<int>& chunks, std::shared_ptr<model::Device> device = {}) {
   benchmark::Llama llama(path, exact(kContext));
-  Network network(path, 1, kBatch, prompt + 4 * kBatch);
+  Network network(path, 1, kBatch, prompt + 4 * kBatch, DenseAttention::grouped, network::Packing::none,
+                  std::move(device));
   const int vocabulary = network.hparams().n_vocab;
   const auto tokens = random_tokens(prompt, vocabulary, 7);
   const auto expected = llama.decode_all(tokens);

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/device.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <limits>
+
+#include "base/format.h"
+#include "winnow/error.h"
+
+namespace winnow::model {
+
+std::size_t Device::available() const {
+  auto* const device = ggml_backend_get_device(backend_.get());
+  if (device == nullptr) return std::numeric_limits<std::size_t>::max();
+  std::size_t free = 0;
+  std::size_t all = 0;
+  ggml_backend_dev_memory(device, &free, &all);
+  return free;
+}
+
+void Device::compute(ggml_cgraph* graph, int first, int end) const {
+  const int nodes = end - first;
+  const ggml_init_params params{ggml_graph_overhead_custom(static_cast<std::size_t>(nodes), false), nullptr, true};
+  const ggml_context_ptr context(ggml_init(params));
+  ggml_cgraph* const part = ggml_new_graph_custom(context.get(), static_cast<std::size_t>(nodes), false);
+  for (int i = first; i < end; ++i) ggml_graph_add_node(part, ggml_graph_node(graph, i));
+  if (ggml_backend_graph_compute(backend_.get(), part) != GGML_STATUS_SUCCESS)
+    throw MemoryError(fmt::format("{} cannot allocate the buffers of a graph", name()), 0);
+}
+
+DeviceMemory::DeviceMemory(Device& device, std::size_t bytes, const char* purpose)
+    : buffer_(ggml_backend_buft_alloc_buffer(device.memory(), bytes)) {
+  if (buffer_ == nullptr) {
+    throw MemoryError(fmt::format("cannot allocate {} of {} for {} ({} available)", format_bytes(bytes), device.name(),
+                                  purpose, format_bytes(device.available())),
+                      bytes);
+  }
+  charge_ = std::make_unique<Charge>(device.account(), ggml_backend_buffer_get_size(buffer_.get()));
+}
+
+}  // namespace winnow::model

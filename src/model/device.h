@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ggml-backend.h>
+#include <ggml-cpp.h>
+#include <ggml.h>
+
+#include <cstddef>
+#include <memory>
+#include <string>
+
+#include "base/memory.h"
+
+namespace winnow::model {
+
+/// A backend of ggml's beside the CPU's, with memory of its own: a model's weights lie there, and its network is
+/// computed there. Calls take effect in their order.
+class Device {
+ public:
+  explicit Device(ggml_backend_ptr backend) : backend_(std::move(backend)) {}
+
+  std::string name() const { return ggml_backend_name(backend_.get()); }
+  /// The type of memory that graphs read and write.
+  ggml_backend_buffer_type_t memory() const { return ggml_backend_get_default_buffer_type(backend_.get()); }
+  /// Counts the bytes allocated there.
+  MemoryAccount& account() { return account_; }
+  /// Bytes that can still be allocated there.
+  std::size_t available() const;
+
+  /// Computes nodes [first, end) of a graph, which are allocated there. Throws MemoryError if it cannot.
+  void compute(ggml_cgraph* graph, int first, int end) const;
+
+ private:
+  ggml_backend_ptr backend_;
+  MemoryAccount account_;
+};
+
+/// Memory of a device, counted by its account. Move-only.
+class DeviceMemory {
+ public:
+  DeviceMemory() = default;
+  /// Throws MemoryError, which names `purpose`.
+  DeviceMemory(Device& device, std::size_t bytes, const char* purpose);
+
+  ggml_backend_buffer_t buffer() const { return buffer_.get(); }
+
+ private:
+  ggml_backend_buffer_ptr buffer_;
+  std::unique_ptr<Charge> charge_;
+};
+
+}  // namespace winnow::model

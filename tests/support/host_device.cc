@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/host_device.h"
+
+#include <ggml-backend-impl.h>
+#include <ggml-cpu.h>
+#include <sys/mman.h>
+
+#include <cstring>
+#include <map>
+
+namespace winnow::test {
+
+namespace {
+
+constexpr std::size_t kPage = 4096;
+
+/// The device's memory, and ggml's view of it.
+class HostDevice {
+ public:
+  explicit HostDevice(std::size_t bytes);
+  ~HostDevice() { ggml_backend_free(cpu_); }
+  HostDevice(const HostDevice&) = delete;
+  HostDevice& operator=(const HostDevice&) = delete;
+
+  ggml_backend_t backend() { return &backend_; }
+  std::size_t free() const { return bytes_ - used_; }
+  ggml_backend_buffer_t allocate(std::size_t bytes);
+  void release(void* block);
+  ggml_status compute(ggml_cgraph* graph) {
+    const Open open(*this);
+    return ggml_backend_graph_compute(cpu_, graph);
+  }
+
+  /// Unlocks the memory during its lifetime.
+  class Open {
+   public:
+    explicit Open(const HostDevice& device) : device_(device) { device_.protect(PROT_READ | PROT_WRITE); }
+    ~Open() { device_.protect(PROT_NONE); }
+    Open(const Open&) = delete;
+    Open& operator=(const Open&) = delete;
+
+   private:
+    const HostDevice& device_;
+  };
+
+ private:
+  void protect(int access) const {
+    for (const auto& [block, size] : blocks_) mprotect(block, size, access);
+  }
+
+  std::size_t bytes_;
+  std::size_t used_ = 0;
+  std::map<void*, std::size_t> blocks_;
+  ggml_backend_t cpu_ = ggml_backend_cpu_init();
+  ggml_backend_buffer_type type_{};
+  ggml_backend_device device_{};
+  ggml_backend backend_{};
+};
+
+HostDevice& device_of(ggml_backend_buffer_t buffer) { return *static_cast<HostDevice*>(buffer->buft->context); }
+
+void free_buffer(ggml_backend_buffer_t buffer) { device_of(buffer).release(buffer->context); }
+void* base_of(ggml_backend_buffer_t buffer) { return buffer->context; }
+
+void fill(ggml_backend_buffer_t buffer, ggml_tensor* tensor, std::uint8_t value, std::size_t at, std::size_t bytes) {
+  const HostDevice::Open open(device_of(buffer));
+  std::memset(static_cast<std::byte*>(tensor->data) + at, value, bytes);
+}
+
+void set(ggml_backend_buffer_t buffer, ggml_tensor* tensor, const void* from, std::size_t at, std::size_t bytes) {
+  const HostDevice::Open open(device_of(buffer));
+  std::memcpy(static_cast<std::byte*>(tensor->data) + at, from, bytes);
+}
+
+void get(ggml_backend_buffer_t buffer, const ggml_tensor* tensor, void* to, std::size_t at, std::size_t bytes) {
+  const HostDevice::Open open(device_of(buffer));
+  std::memcpy(to, static_cast<const std::byte*>(tensor->data) + at, bytes);
+}
+
+void clear(ggml_backend_buffer_t buffer, std::uint8_t value) {
+  const HostDevice::Open open(device_of(buffer));
+  std::memset(buffer->context, value, buffer->size);
+}
+
+HostDevice::HostDevice(std::size_t bytes) : bytes_(bytes) {
+  ggml_backend_cpu_set_n_threads(cpu_, 1);
+  type_.context = this;
+  type_.device = &device_;
+  type_.iface.get_name = [](ggml_backend_buffer_type_t) { return "host device"; };
+  type_.iface.alloc_buffer = [](ggml_backend_buffer_type_t type, std::size_t size) {
+    return static_cast<HostDevice*>(type->context)->allocate(size);
+  };
+  type_.iface.get_alignment = [](ggml_backend_buffer_type_t) { return std::size_t{64}; };
+  device_.context = this;
+  device_.iface.get_name = [](ggml_backend_dev_t) { return "host device"; };
+  device_.iface.get_memory = [](ggml_backend_dev_t of, std::size_t* free, std::size_t* total) {
+    const auto& device = *static_cast<const HostDevice*>(of->context);
+    *free = device.free();
+    *total = device.bytes_;
+  };
+  device_.iface.get_buffer_type = [](ggml_backend_dev_t of) { return &static_cast<HostDevice*>(of->context)->type_; };
+  backend_.context = this;
+  backend_.device = &device_;
+  backend_.iface.get_name = [](ggml_backend_t) { return "host device"; };
+  backend_.iface.free = [](ggml_backend_t backend) { delete static_cast<HostDevice*>(backend->context); };
+  backend_.iface.graph_compute = [](ggml_backend_t backend, ggml_cgraph* graph) {
+    return static_cast<HostDevice*>(backend->context)->compute(graph);
+  };
+}
+
+ggml_backend_buffer_t HostDevice::allocate(std::size_t bytes) {
+  const std::size_t whole = (bytes / kPage + 1) * kPage;
+  if (whole > free()) return nullptr;
+  void* const block = mmap(nullptr, whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (block == MAP_FAILED) return nullptr;
+  std::memset(block, 0xff, whole);
+  mprotect(block, whole, PROT_NONE);
+  blocks_[block] = whole;
+  used_ += whole;
+  ggml_backend_buffer_i calls{};
+  calls.free_buffer = free_buffer;
+  calls.get_base = base_of;
+  calls.memset_tensor = fill;
+  calls.set_tensor = set;
+  calls.get_tensor = get;
+  calls.clear = clear;
+  return ggml_backend_buffer_init(&type_, calls, block, bytes);
+}
+
+void HostDevice::release(void* block) {
+  const auto found = blocks_.find(block);
+  used_ -= found->second;
+  munmap(block, found->second);
+  blocks_.erase(found);
+}
+
+}  // namespace
+
+std::shared_ptr<model::Device> host_device(std::size_t bytes) {
+  return std::make_shared<model::Device>(ggml_backend_ptr((new HostDevice(bytes))->backend()));
+}
+
+}  // namespace winnow::test

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <limits>
+#include <memory>
+
+#include "model/device.h"
+
+namespace winnow::test {
+
+/// A device that is ggml's CPU backend over memory of its own. This memory is locked except while the device computes
+/// or copies, so a program that reads or writes it dies at once. New memory is NaN. Allocations fail beyond `bytes`.
+std::shared_ptr<model::Device> host_device(std::size_t bytes = std::numeric_limits<std::size_t>::max());
+
+}  // namespace winnow::test
