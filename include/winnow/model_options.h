@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <memory>
 #include <string>
 
 namespace winnow {
 
-/// Overrides for values of a model file.
+namespace model {
+class Device;
+}  // namespace model
+
+/// Overrides for values of a model file, and where its network is computed.
 struct ModelOptions {
   float rope_freq_base = 0;  ///< 0: from the file
   /// `none`, `linear:FACTOR`, `yarn:FACTOR[:TRAINED_CONTEXT]`; `longrope:short` or `longrope:long` for a file with
@@ -14,6 +19,8 @@ struct ModelOptions {
   std::string rope_scaling;
   /// Source of a Jinja chat template; empty: the file's.
   std::string chat_template = {};
+  /// A backend of ggml's that holds the weights and computes the network; null: the CPU.
+  std::shared_ptr<model::Device> device = {};
 };
 
 }  // namespace winnow

@@ -122,7 +122,7 @@ struct WINNOW_EXPORT SessionOptions {
   /// File of calibrate() for the model, for methods that need one; empty: none, and those methods throw UsageError.
   std::string calibration = {};
   /// Store for prompts: if a prompt begins like an earlier one, only the rest is read, and the results are the same.
-  /// All is read if the model has experts or `chunk` is not a multiple of 64.
+  /// All is read if the model has experts or is on a device, or if `chunk` is not a multiple of 64.
   TextOptions texts = {};
 
   /// Throws UsageError if the options contradict each other, or this build or machine does not support them.

@@ -10,6 +10,7 @@
 #include "base/format.h"
 #include "base/log.h"
 #include "engine/known_text.h"
+#include "engine/model_impl.h"
 #include "engine/text_fetch.h"
 #include "store/values.h"
 #include "winnow/error.h"
@@ -39,6 +40,7 @@ bool has_experts(const model::Hparams& hparams) {
 /// Why the session cannot put stored keys and values in place of reading; empty: it can.
 std::string why_texts_are_read(const Session::Impl& session) {
   if (has_experts(session.hparams)) return "the model has experts";
+  if (session.model->impl().weights->device() != nullptr) return "the model is on a device";
   if (session.options.chunk % TextBlock::kTokens == 0) return {};
   return fmt::format("a chunk of {} tokens is no multiple of {}", session.options.chunk, TextBlock::kTokens);
 }

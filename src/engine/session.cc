@@ -36,8 +36,8 @@ SessionOptions with_defaults(SessionOptions options) {
   return options;
 }
 
-network::Packing packing_of(const SessionOptions& options) {
-  if (options.precision == Precision::f32) return network::Packing::none;
+network::Packing packing_of(const SessionOptions& options, const model::Weights& weights) {
+  if (options.precision == Precision::f32 || weights.device() != nullptr) return network::Packing::none;
   switch (options.pack) {
     case Pack::layer:
       return network::Packing::layer;
@@ -116,7 +116,7 @@ Session::Impl::Impl(std::shared_ptr<const Model> m, const SessionOptions& o)
       options(with_defaults(o)),
       hparams(model->impl().weights->hparams()),
       calibration(calibration_of(options, *model)),
-      executor(*model->impl().weights, options.threads, account, packing_of(options)),
+      executor(*model->impl().weights, options.threads, account, packing_of(options, *model->impl().weights)),
       prefill_attention(std::make_unique<attention::cpu::Prefill>(account, options.threads,
                                                                   engine::compute_type_of(options.precision))),
       decode_attention(std::make_unique<attention::cpu::Decode>(account, options.threads)),

@@ -4,6 +4,7 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <limits>
+#include <utility>
 
 #include "base/format.h"
 #include "winnow/error.h"
@@ -29,14 +30,25 @@ void Device::compute(ggml_cgraph* graph, int first, int end) const {
     throw MemoryError(fmt::format("{} cannot allocate the buffers of a graph", name()), 0);
 }
 
-DeviceMemory::DeviceMemory(Device& device, std::size_t bytes, const char* purpose)
-    : buffer_(ggml_backend_buft_alloc_buffer(device.memory(), bytes)) {
-  if (buffer_ == nullptr) {
+namespace {
+
+ggml_backend_buffer_ptr allocate(const Device& device, std::size_t bytes, const char* purpose) {
+  ggml_backend_buffer_ptr out(ggml_backend_buft_alloc_buffer(device.memory(), bytes));
+  if (out == nullptr) {
     throw MemoryError(fmt::format("cannot allocate {} of {} for {} ({} available)", format_bytes(bytes), device.name(),
                                   purpose, format_bytes(device.available())),
                       bytes);
   }
-  charge_ = std::make_unique<Charge>(device.account(), ggml_backend_buffer_get_size(buffer_.get()));
+  return out;
 }
+
+}  // namespace
+
+DeviceMemory::DeviceMemory(Device& device, std::size_t bytes, const char* purpose)
+    : DeviceMemory(device, allocate(device, bytes, purpose)) {}
+
+DeviceMemory::DeviceMemory(Device& device, ggml_backend_buffer_ptr buffer)
+    : buffer_(std::move(buffer)),
+      charge_(std::make_unique<Charge>(device.account(), ggml_backend_buffer_get_size(buffer_.get()))) {}
 
 }  // namespace winnow::model

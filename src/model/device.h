@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "base/memory.h"
 
@@ -41,6 +42,8 @@ class DeviceMemory {
   DeviceMemory() = default;
   /// Throws MemoryError, which names `purpose`.
   DeviceMemory(Device& device, std::size_t bytes, const char* purpose);
+  /// Takes memory of the device that ggml has allocated.
+  DeviceMemory(Device& device, ggml_backend_buffer_ptr buffer);
 
   ggml_backend_buffer_t buffer() const { return buffer_.get(); }
 

@@ -8,8 +8,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
+#include <vector>
 
 #include "base/as_size.h"
+#include "base/format.h"
+#include "base/memory.h"
 #include "model/tensor_loader.h"
 #include "winnow/error.h"
 
@@ -90,7 +94,7 @@ void apply_rope_factors(TensorLoader& loader, Hparams& hparams, const std::strin
   divide_all(hparams, choose(hparams) == Factors::of_long_texts ? *of_long : *of_short, path);
 }
 
-RopeDivisors::RopeDivisors(const Hparams& hparams, const Device* device) {
+RopeDivisors::RopeDivisors(const Hparams& hparams, Device* device) {
   context_.reset(ggml_init({(hparams.kinds.size() + 1) * ggml_tensor_overhead(), nullptr, true}));
   std::vector<std::vector<float>> values;
   for (const auto& kind : hparams.kinds) {
@@ -100,8 +104,17 @@ RopeDivisors::RopeDivisors(const Hparams& hparams, const Device* device) {
   }
   if (std::ranges::all_of(values, [](const auto& of_kind) { return of_kind.empty(); })) return;
   auto* const type = device == nullptr ? ggml_backend_cpu_buffer_type() : device->memory();
-  buffer_.reset(ggml_backend_alloc_ctx_tensors_from_buft(context_.get(), type));
-  if (buffer_ == nullptr) throw MemoryError("cannot allocate the divisors of RoPE's frequencies", 0);
+  ggml_backend_buffer_ptr buffer(ggml_backend_alloc_ctx_tensors_from_buft(context_.get(), type));
+  if (buffer == nullptr) {
+    throw MemoryError(fmt::format("cannot allocate the divisors of RoPE's frequencies ({} available)",
+                                  format_bytes(device == nullptr ? available_memory() : device->available())),
+                      0);
+  }
+  if (device == nullptr) {
+    of_host_ = std::move(buffer);
+  } else {
+    of_device_ = DeviceMemory(*device, std::move(buffer));
+  }
   for (std::size_t kind = 0; kind < values.size(); ++kind) {
     if (tensors_[kind] != nullptr)
       ggml_backend_tensor_set(tensors_[kind], values[kind].data(), 0, values[kind].size() * sizeof(float));

@@ -21,14 +21,15 @@ void apply_rope_factors(TensorLoader& loader, Hparams& hparams, const std::strin
 class RopeDivisors {
  public:
   /// `device` may be null.
-  RopeDivisors(const Hparams& hparams, const Device* device);
+  RopeDivisors(const Hparams& hparams, Device* device);
 
   /// Divisors of a kind, [pairs]; null: all are 1.
   ggml_tensor* of_kind(int kind) const { return tensors_[static_cast<std::size_t>(kind)]; }
 
  private:
   ggml_context_ptr context_;
-  ggml_backend_buffer_ptr buffer_;
+  ggml_backend_buffer_ptr of_host_;
+  DeviceMemory of_device_;
   std::vector<ggml_tensor*> tensors_;
 };
 

@@ -157,7 +157,11 @@ void TensorLoader::finish() {
                                     path_, format_bytes(available)),
                         bytes);
     }
-    out_.buffers.emplace_back(buffer);
+    if (device_ == nullptr) {
+      out_.buffers.emplace_back(buffer);
+    } else {
+      out_.on_device.emplace_back(*device_, ggml_backend_buffer_ptr(buffer));
+    }
     for (const auto& [tensor, data] : place.tensors) ggml_backend_tensor_set(tensor, data, 0, ggml_nbytes(tensor));
   }
 }

@@ -29,6 +29,7 @@ struct LoadedTensors {
                                                                      ///< tensor; absent: 0
   std::vector<ggml_context_ptr> contexts;
   std::vector<ggml_backend_buffer_ptr> buffers;
+  std::vector<DeviceMemory> on_device;
 };
 
 /// Loads tensors from a model's files into the buffers that the backend wants. All calls throw ModelError for a tensor

@@ -144,15 +144,13 @@ Outline outline(const ModelFile& file, const ModelOptions& options) {
 Weights::Weights() = default;
 Weights::~Weights() = default;
 
-std::shared_ptr<const Weights> Weights::load(const std::string& path, const ModelOptions& options,
-                                             std::shared_ptr<Device> device) {
-  return load(ModelFile(path), options, std::move(device));
+std::shared_ptr<const Weights> Weights::load(const std::string& path, const ModelOptions& options) {
+  return load(ModelFile(path), options);
 }
 
-std::shared_ptr<const Weights> Weights::load(const ModelFile& file, const ModelOptions& options,
-                                             std::shared_ptr<Device> device) {
+std::shared_ptr<const Weights> Weights::load(const ModelFile& file, const ModelOptions& options) {
   std::shared_ptr<Weights> weights(new Weights);
-  weights->impl_ = std::make_unique<Impl>(file, std::move(device));
+  weights->impl_ = std::make_unique<Impl>(file, options.device);
   TensorLoader loader(weights->impl_->tensors, file, weights->device());
   place(*weights->impl_, loader, file, options);
   loader.finish();

@@ -29,13 +29,11 @@ Outline outline(const ModelFile& file, const ModelOptions& options = {});
 /// or on a device. Immutable, thread-safe.
 class Weights {
  public:
-  /// Loads them to a device; null: none. Throws MemoryError, and ModelError with file, tensor, shape and expectation;
-  /// also for a tensor that its architecture does not use.
-  static std::shared_ptr<const Weights> load(const ModelFile& file, const ModelOptions& options = {},
-                                             std::shared_ptr<Device> device = {});
+  /// Throws MemoryError, and ModelError with file, tensor, shape and expectation; also for a tensor that its
+  /// architecture does not use.
+  static std::shared_ptr<const Weights> load(const ModelFile& file, const ModelOptions& options = {});
   /// The same for a file that is not used otherwise.
-  static std::shared_ptr<const Weights> load(const std::string& path, const ModelOptions& options = {},
-                                             std::shared_ptr<Device> device = {});
+  static std::shared_ptr<const Weights> load(const std::string& path, const ModelOptions& options = {});
   ~Weights();
 
   const Hparams& hparams() const;

@@ -80,6 +80,21 @@ TEST_P(DeviceParity, every_token_and_a_batch_of_five) {
 INSTANTIATE_TEST_SUITE_P(all, DeviceParity, testing::ValuesIn(all_cases()),
                          [](const auto& test) { return test.param.name; });
 
+TEST(DeviceMemoryOfANetwork, is_counted_to_the_byte) {
+  TempFolder folder;
+  const std::string path = folder / "tiny.gguf";
+  TinyModel model = tiny_of_heads("llama", 6, 2, 64);
+  model.rope_factors = true;
+  write_tiny_gguf(model, path);
+  constexpr std::size_t kBytes = std::size_t{1} << 30U;
+  const auto device = host_device(kBytes);
+  Network network(path, 1, 1, kPrompt, DenseAttention::grouped, network::Packing::none, device);
+  EXPECT_GT(device->account().held(), 0U);
+  network.prefill(random_tokens(kPrompt, 64, 7), 8);
+  network.step(random_tokens(1, 64, 7), {{0, 0}});
+  EXPECT_EQ(device->account().held(), kBytes - device->available());
+}
+
 TEST(ADeviceThatIsFull, is_an_error_whatever_does_not_fit) {
   TempFolder folder;
   const std::string path = folder / "tiny.gguf";

@@ -45,12 +45,16 @@ class HostDevice {
 
  private:
   void protect(int access) const {
-    for (const auto& [block, size] : blocks_) mprotect(block, size, access);
+    for (const auto& [block, size] : blocks_) mprotect(block, size.whole, access);
   }
 
   std::size_t bytes_;
   std::size_t used_ = 0;
-  std::map<void*, std::size_t> blocks_;
+  struct Size {
+    std::size_t whole;  ///< pages
+    std::size_t asked;
+  };
+  std::map<void*, Size> blocks_;
   ggml_backend_t cpu_ = ggml_backend_cpu_init();
   ggml_backend_buffer_type type_{};
   ggml_backend_device device_{};
@@ -110,13 +114,13 @@ HostDevice::HostDevice(std::size_t bytes) : bytes_(bytes) {
 
 ggml_backend_buffer_t HostDevice::allocate(std::size_t bytes) {
   const std::size_t whole = (bytes / kPage + 1) * kPage;
-  if (whole > free()) return nullptr;
+  if (bytes > free()) return nullptr;
   void* const block = mmap(nullptr, whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (block == MAP_FAILED) return nullptr;
   std::memset(block, 0xff, whole);
   mprotect(block, whole, PROT_NONE);
-  blocks_[block] = whole;
-  used_ += whole;
+  blocks_[block] = {whole, bytes};
+  used_ += bytes;
   ggml_backend_buffer_i calls{};
   calls.free_buffer = free_buffer;
   calls.get_base = base_of;
@@ -129,8 +133,8 @@ ggml_backend_buffer_t HostDevice::allocate(std::size_t bytes) {
 
 void HostDevice::release(void* block) {
   const auto found = blocks_.find(block);
-  used_ -= found->second;
-  munmap(block, found->second);
+  used_ -= found->second.asked;
+  munmap(block, found->second.whole);
   blocks_.erase(found);
 }
 

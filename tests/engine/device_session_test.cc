@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every method with a model on a device, compared with the same model on the CPU.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "support/cache_options.h"
+#include "support/host_device.h"
+#include "support/random_tokens.h"
+#include "support/some_calibration.h"
+#include "support/temp.h"
+#include "support/tiny_gguf.h"
+#include "winnow/error.h"
+#include "winnow/policy/registry.h"
+#include "winnow/recommended.h"
+#include "winnow/scheduler.h"
+#include "winnow/session.h"
+
+namespace winnow::test {
+namespace {
+
+constexpr int kVocabulary = 288;
+constexpr int kText = 120;
+constexpr int kQuestion = 12;
+constexpr int kAnswer = 6;
+constexpr int kTurn = 70;  // read layer by layer
+
+std::vector<std::string> all_specs() {
+  std::vector<std::string> out;
+  for (const auto& preset : policy::built_in().presets) out.push_back(preset.name);
+  out.push_back(recommended(Protocol::aware).print());
+  out.push_back(recommended(Protocol::agnostic).print());
+  return out;
+}
+
+double largest_difference(std::span<const float> one, std::span<const float> other) {
+  double out = 0;
+  for (std::size_t i = 0; i < one.size(); ++i)
+    out = std::max(out, std::abs(static_cast<double>(one[i]) - static_cast<double>(other[i])));
+  return out;
+}
+
+/// A sequence on one of the two.
+class Side {
+ public:
+  Side(const std::string& path, const std::string& calibration, std::shared_ptr<model::Device> device = {})
+      : model_(Model::load(path, {.device = std::move(device)})),
+        session_(model_, {.threads = 2, .precision = Precision::f32, .chunk = 50, .calibration = calibration}) {}
+
+  Session& session() { return session_; }
+  Cache& cache() { return *cache_; }
+  const std::vector<float>& logits() const { return logits_; }
+
+  void read(const CacheOptions& keep) {
+    const std::vector<std::vector<Token>> questions{random_tokens(kQuestion, kVocabulary, 2)};
+    auto read = session_.prefill(random_tokens(kText, kVocabulary), questions, std::span(&keep, 1));
+    cache_ = std::move(read.front().caches.front());
+    logits_ = std::move(read.front().logits);
+  }
+
+  void step(Token token) {
+    Cache* const one = &*cache_;
+    session_.step(std::span(&one, 1), std::span(&token, 1), logits_);
+  }
+
+  void take_turn() {
+    const auto mark = cache_->mark();
+    const auto turn = random_tokens(kTurn, kVocabulary, 3);
+    logits_ = session_.extend(*cache_, turn);
+    session_.compress(*cache_, turn, mark);
+  }
+
+  void save(const std::string& path) const {
+    Transcript transcript;
+    transcript.tokens = random_tokens(cache_->stats().tokens_seen, kVocabulary);
+    session_.save(path, *cache_, logits_, transcript);
+  }
+
+  void load(const std::string& path) {
+    auto restored = session_.load(path);
+    cache_ = std::move(restored.cache);
+    logits_ = std::move(restored.logits);
+  }
+
+ private:
+  std::shared_ptr<const Model> model_;
+  Session session_;
+  std::optional<Cache> cache_;
+  std::vector<float> logits_;
+};
+
+class OnADevice : public testing::TestWithParam<std::string> {
+ protected:
+  OnADevice() {
+    write_tiny_gguf(GetParam() == "llama" ? TinyModel{} : tiny_of(GetParam()), path_);
+    const auto calibration = calibrated(folder_ / "model.cal", *Model::load(path_));
+    cpu_ = std::make_unique<Side>(path_, calibration);
+    device_ = std::make_unique<Side>(path_, calibration, host_device());
+  }
+
+  void expect_the_same() {
+    constexpr double kRounding = 1e-3;  // of logits of tiny networks, which are near 1
+    EXPECT_LT(largest_difference(device_->logits(), cpu_->logits()), kRounding);
+    EXPECT_EQ(device_->cache().kept(), cpu_->cache().kept());
+  }
+
+  void expect_the_same_conversation(const CacheOptions& keep) {
+    for (auto* const side : {cpu_.get(), device_.get()}) side->read(keep);
+    expect_the_same();
+    for (const Token token : random_tokens(kAnswer, kVocabulary, 4)) {
+      for (auto* const side : {cpu_.get(), device_.get()}) side->step(token);
+    }
+    expect_the_same();
+    for (auto* const side : {cpu_.get(), device_.get()}) side->take_turn();
+    expect_the_same();
+    device_->save(folder_ / "saved");
+    cpu_->load(folder_ / "saved");
+    for (auto* const side : {cpu_.get(), device_.get()}) side->step(7);
+    expect_the_same();
+  }
+
+  TempFolder folder_;
+  std::string path_ = folder_ / "tiny.gguf";
+  std::unique_ptr<Side> cpu_;
+  std::unique_ptr<Side> device_;
+};
+
+TEST_P(OnADevice, every_method_keeps_the_same_entries) {
+  int compared = 0;
+  for (const auto& spec : all_specs()) {
+    for (const char* const budget : {"20", "40", "50%"}) {
+      const bool needs = Spec::parse(spec).method().needs_budget();
+      SCOPED_TRACE(spec + " @ " + budget);
+      try {
+        expect_the_same_conversation(options_of(spec, needs ? budget : "", "f32"));
+        ++compared;
+      } catch (const UsageError& error) {  // of methods that the model or the budget does not allow
+        EXPECT_NE(std::string(error.what()), "");
+      }
+      if (!needs) break;
+    }
+  }
+  EXPECT_GT(compared, static_cast<int>(all_specs().size()));
+}
+
+INSTANTIATE_TEST_SUITE_P(of_models, OnADevice, testing::Values("llama", "gemma3", "qwen3moe", "gemma4"),
+                         [](const auto& of) { return of.param; });
+
+TEST(RequestsOnADevice, are_answered_like_those_on_the_cpu) {
+  TempFolder folder;
+  const std::string path = folder / "tiny.gguf";
+  write_tiny_gguf(TinyModel{}, path);
+  std::vector<std::vector<std::vector<Token>>> answers;
+  for (const auto& device : {std::shared_ptr<model::Device>(), host_device()}) {
+    const auto model = Model::load(path, {.device = device});
+    Session session(model, {.threads = 2, .precision = Precision::f32, .chunk = 64});
+    Scheduler scheduler(session, {.texts = {.memory = std::size_t{1} << 20U}});
+    auto& out = answers.emplace_back(4);
+    for (unsigned i = 0; i < out.size(); ++i) {
+      Request request;
+      request.source =
+          RequestText{.tokens = random_tokens(100 + 10 * static_cast<int>(i), kVocabulary, i), .cache_salt = ""};
+      request.keep = options_of("snapkv:window=8", "30", "f32");
+      request.generate.max_tokens = 8;
+      request.generate.sampling.temperature = 0;
+      request.events.on_end = [&out, i](RequestEnd end) {
+        EXPECT_EQ(end.error, nullptr);
+        out[i] = end.answers.front().tokens;
+      };
+      scheduler.add(std::move(request));
+    }
+    while (scheduler.advance()) continue;
+  }
+  EXPECT_EQ(answers.back(), answers.front());
+  EXPECT_FALSE(answers.front().front().empty());
+}
+
+}  // namespace
+}  // namespace winnow::test
