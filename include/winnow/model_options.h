@@ -16,7 +16,7 @@ struct ModelOptions {
   /// `none`, `linear:FACTOR`, `yarn:FACTOR[:TRAINED_CONTEXT]`; `longrope:short` or `longrope:long` for a file with
   /// factors for short and long texts (default: long if its context is longer than the trained one). Empty: from the
   /// file.
-  std::string rope_scaling;
+  std::string rope_scaling = {};
   /// Source of a Jinja chat template; empty: the file's.
   std::string chat_template = {};
   /// A backend of ggml's that holds the weights and computes the network; null: the CPU.
