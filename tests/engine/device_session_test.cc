@@ -48,7 +48,7 @@ class Side {
  public:
   Side(const std::string& path, const std::string& calibration, std::shared_ptr<model::Device> device = {})
       : model_(Model::load(path, {.device = std::move(device)})),
-        session_(model_, {.threads = 2, .precision = Precision::f32, .chunk = 50, .calibration = calibration}) {}
+        session_(model_, {.threads = 1, .precision = Precision::f32, .chunk = 50, .calibration = calibration}) {}
 
   Session& session() { return session_; }
   Cache& cache() { return *cache_; }
@@ -156,7 +156,7 @@ TEST(RequestsOnADevice, are_answered_like_those_on_the_cpu) {
   std::vector<std::vector<std::vector<Token>>> answers;
   for (const auto& device : {std::shared_ptr<model::Device>(), host_device()}) {
     const auto model = Model::load(path, {.device = device});
-    Session session(model, {.threads = 2, .precision = Precision::f32, .chunk = 64});
+    Session session(model, {.threads = 1, .precision = Precision::f32, .chunk = 64});
     Scheduler scheduler(session, {.texts = {.memory = std::size_t{1} << 20U}});
     auto& out = answers.emplace_back(4);
     for (unsigned i = 0; i < out.size(); ++i) {

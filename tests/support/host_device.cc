@@ -31,20 +31,27 @@ class HostDevice {
     return ggml_backend_graph_compute(cpu_, graph);
   }
 
-  /// Unlocks the memory during its lifetime.
+  /// Unlocks a block during its lifetime; null: all of them.
   class Open {
    public:
-    explicit Open(const HostDevice& device) : device_(device) { device_.protect(PROT_READ | PROT_WRITE); }
-    ~Open() { device_.protect(PROT_NONE); }
+    explicit Open(const HostDevice& device, void* block = nullptr) : device_(device), block_(block) {
+      device_.protect(block_, PROT_READ | PROT_WRITE);
+    }
+    ~Open() { device_.protect(block_, PROT_NONE); }
     Open(const Open&) = delete;
     Open& operator=(const Open&) = delete;
 
    private:
     const HostDevice& device_;
+    void* block_;
   };
 
  private:
-  void protect(int access) const {
+  void protect(void* one, int access) const {
+    if (one != nullptr) {
+      mprotect(one, blocks_.at(one).whole, access);
+      return;
+    }
     for (const auto& [block, size] : blocks_) mprotect(block, size.whole, access);
   }
 
@@ -67,22 +74,22 @@ void free_buffer(ggml_backend_buffer_t buffer) { device_of(buffer).release(buffe
 void* base_of(ggml_backend_buffer_t buffer) { return buffer->context; }
 
 void fill(ggml_backend_buffer_t buffer, ggml_tensor* tensor, std::uint8_t value, std::size_t at, std::size_t bytes) {
-  const HostDevice::Open open(device_of(buffer));
+  const HostDevice::Open open(device_of(buffer), buffer->context);
   std::memset(static_cast<std::byte*>(tensor->data) + at, value, bytes);
 }
 
 void set(ggml_backend_buffer_t buffer, ggml_tensor* tensor, const void* from, std::size_t at, std::size_t bytes) {
-  const HostDevice::Open open(device_of(buffer));
+  const HostDevice::Open open(device_of(buffer), buffer->context);
   std::memcpy(static_cast<std::byte*>(tensor->data) + at, from, bytes);
 }
 
 void get(ggml_backend_buffer_t buffer, const ggml_tensor* tensor, void* to, std::size_t at, std::size_t bytes) {
-  const HostDevice::Open open(device_of(buffer));
+  const HostDevice::Open open(device_of(buffer), buffer->context);
   std::memcpy(to, static_cast<const std::byte*>(tensor->data) + at, bytes);
 }
 
 void clear(ggml_backend_buffer_t buffer, std::uint8_t value) {
-  const HostDevice::Open open(device_of(buffer));
+  const HostDevice::Open open(device_of(buffer), buffer->context);
   std::memset(buffer->context, value, buffer->size);
 }
 
