@@ -19,7 +19,8 @@ struct ModelOptions {
   std::string rope_scaling = {};
   /// Source of a Jinja chat template; empty: the file's.
   std::string chat_template = {};
-  /// A backend of ggml's that holds the weights and computes the network; null: the CPU.
+  /// A ggml backend that holds the weights and computes the network; null: the CPU. Nothing is packed there, and a row
+  /// of a step may differ in its last bits from what it would be alone.
   std::shared_ptr<model::Device> device = {};
 };
 

@@ -157,11 +157,11 @@ struct RequestState {
   std::size_t entries_held = 0;    ///< of the same caches, over KV heads of layers without a window
 };
 
-/// Reads and answers any number of requests at once. An answer is bit for bit the same as if its request ran alone,
-/// unless TextOptions::type is q8_0. Memory is promised before it is needed, and the request that began first can
-/// always have all that it may need, so none fails halfway for lack of memory. Answers of later requests may have to
-/// wait for memory, with their caches. Belongs to one thread, like its session, which must not be used otherwise
-/// meanwhile.
+/// Reads and answers any number of requests at once. On the CPU, an answer is bit for bit the same as if its request
+/// ran alone, unless TextOptions::type is q8_0. Memory is promised before it is needed, and the request that began
+/// first can always have all that it may need, so none fails halfway for lack of memory. Answers of later requests may
+/// have to wait for memory, with their caches. Belongs to one thread, like its session, which must not be used
+/// otherwise meanwhile.
 class WINNOW_EXPORT Scheduler {
  public:
   using Id = std::uint64_t;

@@ -184,7 +184,7 @@ class WINNOW_EXPORT Session {
   void compress(Cache& cache, std::span<const Token> tokens, const CacheMark& begin);
 
   /// One decode step of a batch: appends tokens[i] to caches[i]; logits are [batch][n_vocab]. REQUIRES: distinct
-  /// caches. Each row is bit for bit what it would be alone.
+  /// caches. On the CPU, each row is bit for bit what it would be alone.
   void step(std::span<Cache* const> caches, std::span<const Token> tokens, std::span<float> logits);
 
   /// Writes a sequence to a file; the sequence that load() returns continues bit for bit like `cache`. An existing file

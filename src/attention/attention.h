@@ -93,9 +93,9 @@ struct LaneSize {
 };
 
 /// Attention of single queries over ragged lanes: any number of rows (sequences), each with runs of any length and
-/// encoding. Long runs are split so that all bytes are shared evenly; the parts are merged as PartialState in a fixed
-/// order. Usage: begin() by one thread, run() by the team, a barrier, merge() by the team. The output of a row that
-/// reads nothing is 0. Probabilities, including the sink's if the shape has one, add up to 1.
+/// encoding. Long runs are split, and the parts are merged as PartialState in a fixed order. Usage: begin() by one
+/// thread, run() by the team, a barrier, merge() by the team. The output of a row that reads nothing is 0.
+/// Probabilities, including the sink's if the shape has one, add up to 1.
 class DecodeAttention {
  public:
   virtual ~DecodeAttention() = default;

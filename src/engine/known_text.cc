@@ -45,7 +45,7 @@ void KnownText::begin_later_pass(const PassLimits& limits) { find(limits); }
 
 /// Before blocks: blocks without states would not help a method that needs them.
 void KnownText::reserve_states(const PassLimits& limits, std::size_t shared) {
-  const auto places = places_of_states(shared);
+  const auto places = places_of_states(limits, shared);
   for (const int rows : places) {
     for (const auto& [name, size] : limits.states(rows)) {
       if (size.grows && rows != *places.rbegin()) continue;
@@ -58,11 +58,12 @@ void KnownText::reserve_states(const PassLimits& limits, std::size_t shared) {
 }
 
 /// Not after the text's last token: a chunk that ends there, such as one that is repeated, is longer in a longer text.
-std::set<int> KnownText::places_of_states(std::size_t shared) const {
+std::set<int> KnownText::places_of_states(const PassLimits& limits, std::size_t shared) const {
+  const int same = limits.most(part_) / TextBlock::kTokens * TextBlock::kTokens;
   const auto whole = static_cast<int>(text_.size() / kBlockTokens) * TextBlock::kTokens;
   const int branch = static_cast<int>(shared) * TextBlock::kTokens;
   std::set<int> places;
-  for (const int rows : {part_.most, whole, branch}) {
+  for (const int rows : {same, whole, branch}) {
     if (rows > tokens() && rows < static_cast<int>(text_.size())) places.insert(rows);
   }
   return places;

@@ -61,9 +61,9 @@ class KnownText {
   void reserve_states(const PassLimits& limits, std::size_t shared);
   /// Bytes of a state that grows, in each layer, after the first blocks: [0 … last block][layer].
   std::vector<std::vector<std::size_t>> ends_of(const PassLimits& limits, const std::string& name) const;
-  /// Rows after which states are kept: the part's, for the same text; those of the last whole block, for longer texts;
-  /// and the first ones, in `shared` blocks, that a stored text has, too.
-  std::set<int> places_of_states(std::size_t shared) const;
+  /// Rows after which states are kept: the most that the same text can take; those of the last whole block, for longer
+  /// texts; and the first ones, in `shared` blocks, that a stored text has, too.
+  std::set<int> places_of_states(const PassLimits& limits, std::size_t shared) const;
   void reserve_blocks(const model::Hparams& hparams, const PassLimits& limits);
   /// Begins a new block whose rows stay in the tier. Returns false if that is not possible.
   bool add_filed_block(const model::Hparams& hparams, std::span<const Token> tokens);

@@ -20,14 +20,16 @@ std::size_t Device::available() const {
   return free;
 }
 
-void Device::compute(ggml_cgraph* graph, int first, int end) const {
+/// ggml's public functions make the part's graph without counts of uses, so a backend fuses none of its nodes.
+void Device::compute(ggml_cgraph* graph, int first, int end) {
   const int nodes = end - first;
   const ggml_init_params params{ggml_graph_overhead_custom(static_cast<std::size_t>(nodes), false), nullptr, true};
   const ggml_context_ptr context(ggml_init(params));
   ggml_cgraph* const part = ggml_new_graph_custom(context.get(), static_cast<std::size_t>(nodes), false);
   for (int i = first; i < end; ++i) ggml_graph_add_node(part, ggml_graph_node(graph, i));
-  if (ggml_backend_graph_compute(backend_.get(), part) != GGML_STATUS_SUCCESS)
-    throw MemoryError(fmt::format("{} cannot allocate the buffers of a graph", name()), 0);
+  const std::scoped_lock lock(computing_);
+  if (const auto status = ggml_backend_graph_compute(backend_.get(), part); status != GGML_STATUS_SUCCESS)
+    throw Error(fmt::format("{} could not compute a graph (status {})", name(), static_cast<int>(status)));
 }
 
 namespace {

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <utility>
 
@@ -14,8 +15,8 @@
 
 namespace winnow::model {
 
-/// A backend of ggml's beside the CPU's, with memory of its own: a model's weights lie there, and its network is
-/// computed there. Calls take effect in their order.
+/// A ggml backend other than the CPU's, with memory of its own: a model's weights lie there, and its network is
+/// computed there. Thread-safe, so that several sessions can use it.
 class Device {
  public:
   explicit Device(ggml_backend_ptr backend) : backend_(std::move(backend)) {}
@@ -28,12 +29,14 @@ class Device {
   /// Bytes that can still be allocated there.
   std::size_t available() const;
 
-  /// Computes nodes [first, end) of a graph, which are allocated there. Throws MemoryError if it cannot.
-  void compute(ggml_cgraph* graph, int first, int end) const;
+  bool supports(const ggml_tensor& node) const { return ggml_backend_supports_op(backend_.get(), &node); }
+  /// Computes nodes [first, end) of a graph, which are allocated there. Throws Error if the backend fails.
+  void compute(ggml_cgraph* graph, int first, int end);
 
  private:
   ggml_backend_ptr backend_;
   MemoryAccount account_;
+  std::mutex computing_;  ///< ggml's backends are not thread-safe
 };
 
 /// Memory of a device, counted by its account. Move-only.

@@ -8,6 +8,7 @@
 #include <ggml.h>
 #include <spdlog/fmt/fmt.h>
 
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -15,6 +16,7 @@
 #include "base/format.h"
 #include "base/memory.h"
 #include "model/device.h"
+#include "network/host_nodes.h"
 #include "network/layer_graph.h"
 #include "network/linear.h"
 #include "winnow/error.h"
@@ -30,8 +32,7 @@ class ComputeGraph {
 
   /// `account` counts the host's memory. `device` may be null.
   ComputeGraph(MemoryAccount& account, Bf16Kernels& kernels, int layers, model::Device* device = nullptr)
-      : host_(account),
-        device_(device),
+      : device_(device),
         account_(device == nullptr ? account : device->account()),
         linear_(kernels),
         nodes_(as_size(layers) * kNodesPerLayer + kNodesAround),
@@ -76,6 +77,7 @@ class ComputeGraph {
   void finish(ggml_tensor* result, int rows) {
     result_ = result;
     ggml_build_forward_expand(graph_, result);
+    if (device_ != nullptr) check_supported();
     if (rows > reserved_rows_) reserve(rows);
     const bool done = ggml_gallocr_alloc_graph(allocator_.get(),
                                                graph_);  // allocates more if this layer differs from the reserved one
@@ -97,16 +99,21 @@ class ComputeGraph {
       if (is_read) ggml_backend_tensor_set(tensor, data, 0, ggml_nbytes(tensor));
     }
   }
-  /// The result after a run, valid until the next one.
-  const float* result() {
-    if (device_ == nullptr) return static_cast<const float*>(result_->data);
-    const auto bytes = ggml_nbytes(result_);
-    if (copy_of_result_.size() < bytes) copy_of_result_ = Buffer(host_, bytes, "a copy of a device's result");
-    ggml_backend_tensor_get(result_, copy_of_result_.data(), 0, bytes);
-    return copy_of_result_.as<float>().data();
-  }
+  /// Copies the beginning of the result after a run.
+  void read_result(std::span<float> to) const { ggml_backend_tensor_get(result_, to.data(), 0, to.size_bytes()); }
 
  private:
+  /// Throws UsageError for a node that the device cannot compute.
+  void check_supported() const {
+    for (int i = 0; i < ggml_graph_n_nodes(graph_); ++i) {
+      const auto& node = *ggml_graph_node(graph_, i);
+      if (HostNodes::is_custom(node) || device_->supports(node)) continue;
+      const auto* const weight = node.src[0];
+      throw UsageError(fmt::format("{} cannot compute {} with a tensor of type {}: use the CPU for this model",
+                                   device_->name(), ggml_op_name(node.op),
+                                   ggml_type_name(weight == nullptr ? node.type : weight->type)));
+    }
+  }
   std::size_t available() const { return device_ == nullptr ? available_memory() : device_->available(); }
   /// Queries the size first and refuses what is not available: Linux would overcommit, and kill the process later.
   void reserve(int rows) {
@@ -127,7 +134,6 @@ class ComputeGraph {
     account_.add(counted_);
   }
 
-  MemoryAccount& host_;
   model::Device* device_;
   MemoryAccount& account_;
   Linear linear_;
@@ -139,7 +145,6 @@ class ComputeGraph {
   ggml_cgraph* graph_ = nullptr;
   std::vector<ggml_backend_buffer_ptr> inputs_;
   std::vector<std::pair<ggml_tensor*, const void*>> copied_;  ///< inputs of a device's graph
-  Buffer copy_of_result_;
   std::vector<AttentionSlot> slots_;
   ggml_tensor* result_ = nullptr;
   int rows_ = 0;

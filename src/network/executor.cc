@@ -74,8 +74,13 @@ struct Executor::Impl {
     return run;
   }
 
+  /// Allocates what a graph needs besides its results. Throws MemoryError.
   void reserve_work_space(const ComputeGraph& graph) {
-    if (graph.device() == nullptr) plan(graph.graph());
+    if (graph.device() == nullptr) {
+      plan(graph.graph());
+    } else {
+      on_host.reserve(graph.graph());
+    }
   }
 
   void compute_on_host(ggml_cgraph* graph) {
@@ -88,22 +93,17 @@ struct Executor::Impl {
     kernels.rethrow();
   }
 
-  /// Runs of custom nodes are left to the host, the others to the device.
-  void compute_on_device(const ComputeGraph& of, const model::Device& device) {
+  /// Custom nodes are left to the host, the others to the device. Throws MemoryError before it computes anything.
+  void compute_on_device(const ComputeGraph& of, model::Device& device) {
+    on_host.reserve(of.graph());
     of.copy_inputs();
     ggml_cgraph* const graph = of.graph();
-    const auto is_for_host = [graph](int i) { return HostNodes::is_one(*ggml_graph_node(graph, i)); };
-    const int nodes = ggml_graph_n_nodes(graph);
-    for (int first = 0, end = 0; first < nodes; first = end) {
-      while (end < nodes && is_for_host(end) == is_for_host(first)) ++end;
+    for_each_part(graph, [&](int first, int end) {
       if (stop && stop()) throw Interrupted("interrupted");
-      if (!is_for_host(first)) {
-        device.compute(graph, first, end);
-        continue;
-      }
+      if (!HostNodes::is_custom(*ggml_graph_node(graph, first))) return device.compute(graph, first, end);
       compute_on_host(on_host.copy(graph, first, end));
       on_host.write();
-    }
+    });
   }
 
   void compute(const ComputeGraph& graph) {
@@ -184,9 +184,14 @@ struct Executor::Impl {
 
   void embed(std::span<const std::int32_t> tokens, States& states) const {
     if (!states.is_on_device()) return embed(tokens, states.row(0));
-    std::vector<float> rows(tokens.size() * as_size(weights.hparams().n_embd));
-    embed(tokens, rows.data());
-    states.write(0, rows);
+    constexpr std::size_t kRows = 1024;
+    const auto width = as_size(weights.hparams().n_embd);
+    Buffer buffer(account, std::min(tokens.size(), kRows) * width * sizeof(float), "embeddings for a device");
+    for (std::size_t first = 0; first < tokens.size(); first += kRows) {
+      const auto some = tokens.subspan(first, std::min(kRows, tokens.size() - first));
+      embed(some, buffer.as<float>().data());
+      states.write(static_cast<int>(first), buffer.as<float>().first(some.size() * width));
+    }
   }
 
   /// Embeddings of rows for networks with per-layer embeddings: the token embeddings, and those of layers [first, end).
@@ -227,11 +232,11 @@ struct Executor::Impl {
   /// Builds the graph of a step, with the logits of the last `wanted` rows as its result.
   void build_step(int rows, int wanted, const Products& products_of_step) {
     const auto& h = weights.hparams();
+    ggml_context* const context = step_graph.begin(products_of_step);  // first: the old graph reads the old states
     if (!hidden || hidden->rows() < rows)
       hidden.emplace(account, h, rows, "the hidden states of a step", weights.device());
     make_room_for_positions(as_size(rows));
     step_positions = positions.data();
-    ggml_context* const context = step_graph.begin(products_of_step);
     ggml_tensor* x = hidden->tensor(context, 0, rows);
     ggml_tensor* const p = step_graph.wrap(GGML_TYPE_I32, rows, 1, positions.data());
     ggml_tensor* const t = temperatures_of(step_graph, context, rows);
@@ -412,11 +417,13 @@ void Executor::keys_and_values(const Pass& pass, int layer, const States& hidden
   ggml_tensor* const x = hidden.tensor(context, 0, rows);
   ggml_tensor* const p = s.projection_graph.wrap(GGML_TYPE_I32, rows, 1, s.positions.data());
   s.projection_graph.finish(add_keys_and_values(context, s.projection_graph.linear(), s.weights, layer, x, p), rows);
-  s.compute(s.projection_graph);
   const auto& spec = h.layer(layer);
   const auto width = as_size(spec.n_head_kv) * as_size(spec.head_dim);
-  const float* from = s.projection_graph.result();
-  if (!all_finite({from, 2 * width * as_size(rows)})) throw not_finite(s.weights, layer);
+  Buffer both(s.account, 2 * width * as_size(rows) * sizeof(float), "keys and values of some rows");
+  s.compute(s.projection_graph);
+  s.projection_graph.read_result(both.as<float>());
+  if (!all_finite(both.as<float>())) throw not_finite(s.weights, layer);
+  const float* from = both.as<float>().data();
   for (int row = 0; row < rows; ++row, from += 2 * width) {
     std::memcpy(keys + as_size(row) * width, from, width * sizeof(float));
     std::memcpy(values + as_size(row) * width, from + width, width * sizeof(float));
@@ -460,7 +467,7 @@ void Executor::step(Rows whose, std::span<const std::int32_t> tokens, std::span<
   s.fill(s.of_step, tokens, 0, s.weights.hparams().n_layer);
   s.compute(s.step_graph);
   s.layer_rows += std::int64_t{rows} * s.weights.hparams().n_layer;
-  if (!logits.empty()) std::memcpy(logits.data(), s.step_graph.result(), logits.size_bytes());
+  if (!logits.empty()) s.step_graph.read_result(logits);
   s.check_logits(logits);
 }
 
@@ -471,7 +478,7 @@ void Executor::logits(const States& hidden, int first, int n, float* logits) {
   s.output_graph.finish(add_output(context, s.output_graph.linear(), s.weights, x), n);
   s.compute(s.output_graph);
   const std::span out(logits, as_size(n) * as_size(s.weights.hparams().n_vocab));
-  std::memcpy(out.data(), s.output_graph.result(), out.size_bytes());
+  s.output_graph.read_result(out);
   s.check_logits(out);
 }
 
@@ -483,7 +490,7 @@ void Executor::last_states(const States& hidden, int first, int n, float* states
   s.output_graph.finish(add_final_norm(context, s.weights, x), n);
   s.compute(s.output_graph);
   const std::span out(states, as_size(n) * as_size(width));
-  std::memcpy(out.data(), s.output_graph.result(), out.size_bytes());
+  s.output_graph.read_result(out);
   s.check_logits(out);
 }
 

@@ -18,7 +18,7 @@ namespace winnow::network {
 /// Which sequences the rows of a step belong to.
 enum class Rows : std::uint8_t {
   of_one_sequence,  ///< the number of rows depends only on this sequence: the fastest products are used
-  of_several,       ///< each row is bit for bit what it would be alone, whatever the number of rows
+  of_several,       ///< on the CPU, each row is bit for bit what it would be alone, whatever the number of rows
 };
 
 /// How far rows go in a layer.
@@ -35,9 +35,9 @@ struct LayerRun {
 };
 
 /// Runs everything between attentions: embedding, norms, projections, RoPE, feed-forward, output. If the weights are on
-/// a device, it computes there, all but attention, the choice of experts and the sum of their outputs. Owns the thread
-/// pool, which also runs attention. Not thread-safe: one executor per thread that drives a model; the weights are
-/// shared.
+/// a device, it computes there, except for attention, the choice of experts, the sum of their outputs, and
+/// output_lengths(). Owns the thread pool, which also runs attention. Not thread-safe: one executor per thread that
+/// drives a model; the weights are shared.
 class Executor {
  public:
   /// Throws MemoryError. `threads` >= 1. REQUIRES: no packing with a device.

@@ -3,7 +3,7 @@
 
 #include <ggml-backend.h>
 
-#include <utility>
+#include <algorithm>
 
 #include "base/as_size.h"
 
@@ -25,7 +25,7 @@ ggml_tensor* HostNodes::copy_of(const ggml_tensor& tensor) {
   return out;
 }
 
-ggml_cgraph* HostNodes::copy(ggml_cgraph* graph, int first, int end) {
+std::vector<const ggml_tensor*> HostNodes::place_all(ggml_cgraph* graph, int first, int end) {
   places_.clear();
   results_.clear();
   bytes_ = 0;
@@ -43,10 +43,23 @@ ggml_cgraph* HostNodes::copy(ggml_cgraph* graph, int first, int end) {
     }
     results_[places_.at(node)] = node;
   }
-  if (memory_.size() < bytes_) {
-    memory_ = Buffer();  // frees the old one first
-    memory_ = Buffer(account_, bytes_, "copies of a device's tensors");
-  }
+  return inputs;
+}
+
+void HostNodes::reserve(ggml_cgraph* graph) {
+  std::size_t most = 0;
+  for_each_part(graph, [&](int first, int end) {
+    if (!is_custom(*ggml_graph_node(graph, first))) return;
+    place_all(graph, first, end);
+    most = std::max(most, bytes_);
+  });
+  if (memory_.size() >= most) return;
+  memory_ = Buffer();  // frees the old one first
+  memory_ = Buffer(account_, most, "copies of a device's tensors");
+}
+
+ggml_cgraph* HostNodes::copy(ggml_cgraph* graph, int first, int end) {
+  const auto inputs = place_all(graph, first, end);
   const std::size_t nodes = as_size(end - first);
   metadata_.resize((nodes + inputs.size()) * ggml_tensor_overhead() + ggml_graph_overhead_custom(nodes, false));
   context_.reset(ggml_init({metadata_.size(), metadata_.data(), true}));

@@ -86,7 +86,9 @@ class Trial {
         ggml_view_2d(context, const_cast<ggml_tensor*>(&weight_), weight_.ne[0], outputs_, weight_.nb[1], 0);
     graph_.finish(ggml_mul_mat(context, some, x), rows);
     compute_(graph_);
-    return {graph_.result(), graph_.result() + outputs_ * rows};
+    std::vector<float> out(as_size(outputs_ * rows));
+    graph_.read_result(out);
+    return out;
   }
 
   ComputeGraph graph_;

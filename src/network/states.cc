@@ -34,7 +34,6 @@ States::States(MemoryAccount& account, const model::Hparams& hparams, int rows, 
   of_host_.reset(ggml_backend_cpu_buffer_from_ptr(host_.data(), host_.size()));
 }
 
-/// 32-byte aligned, since n_embd is a multiple of 8: ggml aborts otherwise.
 float* States::row(int i) const {
   auto* const buffer = is_on_device() ? device_.buffer() : of_host_.get();
   return static_cast<float*>(ggml_backend_buffer_get_base(buffer)) + static_cast<std::ptrdiff_t>(i) * width_;

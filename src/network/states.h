@@ -35,7 +35,7 @@ class States {
   friend class Executor;
   /// Address of a row, which only a graph may use if the rows are on a device.
   float* row(int i) const;
-  bool is_on_device() const { return host_.empty(); }
+  bool is_on_device() const { return device_.buffer() != nullptr; }
   /// Tensor over `count` rows from `first` on.
   ggml_tensor* tensor(ggml_context* context, int first, int count) const;
   /// Copies rows from the host's memory.

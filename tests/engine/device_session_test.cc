@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "support/cache_options.h"
@@ -47,7 +48,9 @@ double largest_difference(std::span<const float> one, std::span<const float> oth
 class Side {
  public:
   Side(const std::string& path, const std::string& calibration, std::shared_ptr<model::Device> device = {})
-      : model_(Model::load(path, {.device = std::move(device)})),
+      : Side(Model::load(path, {.device = std::move(device)}), calibration) {}
+  explicit Side(std::shared_ptr<const Model> model, const std::string& calibration = "")
+      : model_(std::move(model)),
         session_(model_, {.threads = 1, .precision = Precision::f32, .chunk = 50, .calibration = calibration}) {}
 
   Session& session() { return session_; }
@@ -72,6 +75,8 @@ class Side {
     logits_ = session_.extend(*cache_, turn);
     session_.compress(*cache_, turn, mark);
   }
+
+  Token next() const { return static_cast<Token>(std::ranges::max_element(logits_) - logits_.begin()); }
 
   void save(const std::string& path) const {
     Transcript transcript;
@@ -176,6 +181,28 @@ TEST(RequestsOnADevice, are_answered_like_those_on_the_cpu) {
   }
   EXPECT_EQ(answers.back(), answers.front());
   EXPECT_FALSE(answers.front().front().empty());
+}
+
+TEST(SessionsOnOneDevice, may_run_at_the_same_time) {
+  TempFolder folder;
+  const std::string path = folder / "tiny.gguf";
+  write_tiny_gguf(TinyModel{}, path);
+  const auto model = Model::load(path, {.device = host_device()});
+  std::vector<std::vector<Token>> answers(3);
+  const auto answer = [&](std::vector<Token>& out) {
+    Side side(model);
+    side.read(options_of("h2o", "30", "f32"));
+    for (int i = 0; i < 40; ++i) {
+      out.push_back(side.next());
+      side.step(out.back());
+    }
+  };
+  answer(answers[0]);
+  std::thread other([&] { answer(answers[1]); });
+  answer(answers[2]);
+  other.join();
+  EXPECT_EQ(answers[1], answers[0]);
+  EXPECT_EQ(answers[2], answers[0]);
 }
 
 }  // namespace

@@ -278,6 +278,16 @@ TEST_F(KnownTexts, are_read_from_the_last_state_that_all_observers_have) {
   EXPECT_GT(known, 230 - 2 * engine::TextBlock::kTokens);
 }
 
+TEST_F(KnownTexts, have_states_where_another_observer_must_see_the_rows_that_follow) {
+  Session session(model_, options());
+  Scheduler scheduler(session, {.texts = {.memory = kMemory}});
+  const auto text = turns()[2];
+  const auto keep = options_of("ems:window=150", "200");  // observes all rows, and the last 150
+  run(scheduler, request(keep, text));
+  const int known = run(scheduler, request(keep, text)).cached_tokens;
+  EXPECT_EQ(known, (500 - 150) / engine::TextBlock::kTokens * engine::TextBlock::kTokens);
+}
+
 TEST_F(KnownTexts, with_states_take_no_more_than_their_memory) {
   Session session(model_, options());
   for (const auto& spec : kWithStates) {

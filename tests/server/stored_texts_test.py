@@ -19,11 +19,11 @@ WAYS = [{"kv": "full"}, {"kv": "snapkv:window=8", "budget": "96"}, *({"kv": kv, 
 
 
 def ask(server, turns, way=WAYS[1]):
-    """Asks the question after some earlier turns; its text and the tokens that were not read."""
+    """Asks the next question of a conversation after some turns; its text and the tokens that were not read."""
     messages = [{"role": "system", "content": RULES}]
     for i in range(turns):
         messages += [{"role": "user", "content": f"Question {i}?"}, {"role": "assistant", "content": f"Answer {i}."}]
-    messages.append({"role": "user", "content": "And where does it sail?"})
+    messages.append({"role": "user", "content": f"Question {turns}?"})
     reply = server.good(CHAT, {"messages": messages, "max_tokens": 10, "ignore_eos": True, "winnow": way})
     return reply["choices"][0]["message"]["content"], reply["usage"]["prompt_tokens_details"]["cached_tokens"]
 

@@ -7,6 +7,7 @@
 
 #include <cstring>
 #include <map>
+#include <mutex>
 
 namespace winnow::test {
 
@@ -23,7 +24,10 @@ class HostDevice {
   HostDevice& operator=(const HostDevice&) = delete;
 
   ggml_backend_t backend() { return &backend_; }
-  std::size_t free() const { return bytes_ - used_; }
+  std::size_t free() const {
+    const std::scoped_lock lock(mutex_);
+    return bytes_ - used_;
+  }
   ggml_backend_buffer_t allocate(std::size_t bytes);
   void release(void* block);
   ggml_status compute(ggml_cgraph* graph) {
@@ -34,7 +38,8 @@ class HostDevice {
   /// Unlocks a block during its lifetime; null: all of them.
   class Open {
    public:
-    explicit Open(const HostDevice& device, void* block = nullptr) : device_(device), block_(block) {
+    explicit Open(const HostDevice& device, void* block = nullptr)
+        : device_(device), block_(block), lock_(device.mutex_) {
       device_.protect(block_, PROT_READ | PROT_WRITE);
     }
     ~Open() { device_.protect(block_, PROT_NONE); }
@@ -44,6 +49,7 @@ class HostDevice {
    private:
     const HostDevice& device_;
     void* block_;
+    std::scoped_lock<std::mutex> lock_;
   };
 
  private:
@@ -56,6 +62,7 @@ class HostDevice {
   }
 
   std::size_t bytes_;
+  mutable std::mutex mutex_;
   std::size_t used_ = 0;
   struct Size {
     std::size_t whole;  ///< pages
@@ -110,6 +117,9 @@ HostDevice::HostDevice(std::size_t bytes) : bytes_(bytes) {
     *total = device.bytes_;
   };
   device_.iface.get_buffer_type = [](ggml_backend_dev_t of) { return &static_cast<HostDevice*>(of->context)->type_; };
+  device_.iface.supports_op = [](ggml_backend_dev_t of, const ggml_tensor* node) {
+    return ggml_backend_supports_op(static_cast<HostDevice*>(of->context)->cpu_, node);
+  };
   backend_.context = this;
   backend_.device = &device_;
   backend_.iface.get_name = [](ggml_backend_t) { return "host device"; };
@@ -121,7 +131,8 @@ HostDevice::HostDevice(std::size_t bytes) : bytes_(bytes) {
 
 ggml_backend_buffer_t HostDevice::allocate(std::size_t bytes) {
   const std::size_t whole = (bytes / kPage + 1) * kPage;
-  if (bytes > free()) return nullptr;
+  const std::scoped_lock lock(mutex_);
+  if (bytes > bytes_ - used_) return nullptr;
   void* const block = mmap(nullptr, whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (block == MAP_FAILED) return nullptr;
   std::memset(block, 0xff, whole);
@@ -139,6 +150,7 @@ ggml_backend_buffer_t HostDevice::allocate(std::size_t bytes) {
 }
 
 void HostDevice::release(void* block) {
+  const std::scoped_lock lock(mutex_);
   const auto found = blocks_.find(block);
   used_ -= found->second.asked;
   munmap(block, found->second.whole);

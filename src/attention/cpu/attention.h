@@ -10,8 +10,8 @@
 
 namespace winnow::attention::cpu {
 
-/// Attention of prompts by a team of threads, tile by tile, with online softmax. Stores the probability tiles of
-/// observed rows of one query block in each thread.
+/// Attention of prompts by a team of threads, tile by tile, with online softmax. Each thread stores the probability
+/// tiles of one query block's observed rows.
 class Prefill final : public PrefillAttention {
  public:
   /// REQUIRES: supports(compute_type).
@@ -34,7 +34,8 @@ class Prefill final : public PrefillAttention {
   std::unique_ptr<Impl> impl_;
 };
 
-/// Attention of decode steps by a team of threads.
+/// Attention of decode steps by a team of threads. Long runs are split so that threads read about the same number of
+/// bytes.
 class Decode final : public DecodeAttention {
  public:
   Decode(MemoryAccount& account, int max_threads);
