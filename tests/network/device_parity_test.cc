@@ -95,6 +95,21 @@ TEST(DeviceMemoryOfANetwork, is_counted_to_the_byte) {
   EXPECT_EQ(device->account().held(), kBytes - device->available());
 }
 
+TEST(ADeviceWithoutAnOperation, is_refused_by_a_sentence) {
+  TempFolder folder;
+  const std::string path = folder / "tiny.gguf";
+  write_tiny_gguf(tiny_of_heads("llama", 6, 2, 64), path);
+  constexpr std::size_t kBytes = std::size_t{1} << 30U;
+  Network network(path, 1, 1, kPrompt, DenseAttention::grouped, network::Packing::none,
+                  host_device(kBytes, GGML_OP_RMS_NORM));
+  try {
+    network.prefill(random_tokens(kPrompt, 64, 7), kPrompt);
+    FAIL() << "it was computed";
+  } catch (const UsageError& error) {
+    EXPECT_NE(std::string(error.what()).find("host device cannot compute RMS_NORM"), std::string::npos) << error.what();
+  }
+}
+
 TEST(ADeviceThatIsFull, is_an_error_whatever_does_not_fit) {
   TempFolder folder;
   const std::string path = folder / "tiny.gguf";

@@ -18,7 +18,7 @@ constexpr std::size_t kPage = 4096;
 /// The device's memory, and ggml's view of it.
 class HostDevice {
  public:
-  explicit HostDevice(std::size_t bytes);
+  HostDevice(std::size_t bytes, ggml_op refused);
   ~HostDevice() { ggml_backend_free(cpu_); }
   HostDevice(const HostDevice&) = delete;
   HostDevice& operator=(const HostDevice&) = delete;
@@ -62,6 +62,7 @@ class HostDevice {
   }
 
   std::size_t bytes_;
+  ggml_op refused_;
   mutable std::mutex mutex_;
   std::size_t used_ = 0;
   struct Size {
@@ -100,7 +101,7 @@ void clear(ggml_backend_buffer_t buffer, std::uint8_t value) {
   std::memset(buffer->context, value, buffer->size);
 }
 
-HostDevice::HostDevice(std::size_t bytes) : bytes_(bytes) {
+HostDevice::HostDevice(std::size_t bytes, ggml_op refused) : bytes_(bytes), refused_(refused) {
   ggml_backend_cpu_set_n_threads(cpu_, 1);
   type_.context = this;
   type_.device = &device_;
@@ -118,7 +119,8 @@ HostDevice::HostDevice(std::size_t bytes) : bytes_(bytes) {
   };
   device_.iface.get_buffer_type = [](ggml_backend_dev_t of) { return &static_cast<HostDevice*>(of->context)->type_; };
   device_.iface.supports_op = [](ggml_backend_dev_t of, const ggml_tensor* node) {
-    return ggml_backend_supports_op(static_cast<HostDevice*>(of->context)->cpu_, node);
+    const auto& device = *static_cast<const HostDevice*>(of->context);
+    return (node->op == GGML_OP_NONE || node->op != device.refused_) && ggml_backend_supports_op(device.cpu_, node);
   };
   backend_.context = this;
   backend_.device = &device_;
@@ -159,8 +161,8 @@ void HostDevice::release(void* block) {
 
 }  // namespace
 
-std::shared_ptr<model::Device> host_device(std::size_t bytes) {
-  return std::make_shared<model::Device>(ggml_backend_ptr((new HostDevice(bytes))->backend()));
+std::shared_ptr<model::Device> host_device(std::size_t bytes, ggml_op refused) {
+  return std::make_shared<model::Device>(ggml_backend_ptr((new HostDevice(bytes, refused))->backend()));
 }
 
 }  // namespace winnow::test
