@@ -6,9 +6,9 @@
 
 namespace winnow {
 
-namespace model {
+namespace device {
 class Device;
-}  // namespace model
+}  // namespace device
 
 /// Overrides for values of a model file, and where its network is computed.
 struct ModelOptions {
@@ -21,7 +21,7 @@ struct ModelOptions {
   std::string chat_template = {};
   /// A ggml backend that holds the weights and computes the network; null: the CPU. Nothing is packed there, and a row
   /// of a step may differ in its last bits from what it would be alone.
-  std::shared_ptr<model::Device> device = {};
+  std::shared_ptr<device::Device> device = {};
 };
 
 }  // namespace winnow

@@ -7,7 +7,7 @@
 #include <algorithm>
 
 #include "base/as_size.h"
-#include "model/backend_log.h"
+#include "device/backend_log.h"
 #include "winnow/error.h"
 
 namespace winnow::benchmark {
@@ -67,7 +67,7 @@ void Llama::Free::operator()(llama_batch* batch) const {
 }
 
 std::shared_ptr<llama_model> Llama::load(const std::string& path) {
-  model::forward_backend_log();
+  device::forward_backend_log();
   std::shared_ptr<llama_model> out(llama_model_load_from_file(path.c_str(), llama_model_default_params()),
                                    llama_model_free);
   if (out == nullptr) throw ModelError(path + ": libllama cannot load it");

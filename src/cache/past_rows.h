@@ -26,6 +26,7 @@ class PastRows {
   /// Appends a run of a lane to its head's rows.
   void add(int head, const LaneRun& run, const Rope& rope);
 
+  ElementType type() const { return type_; }
   int kv_heads() const { return static_cast<int>(count_.size()); }
   int count(int head) const { return count_[as_size(head)]; }
   Rows keys(int head) const { return rows(keys_, head); }

@@ -61,7 +61,10 @@ void LayerScratch::begin_layer(const KvHeads& heads) {
   heads_ = heads;
 }
 
-void LayerScratch::truncate(int count) { positions_.resize(count); }
+void LayerScratch::truncate(int count) {
+  positions_.resize(count);
+  if (copy_ != nullptr) copy_->changes(count);
+}
 
 int LayerScratch::extend(std::span<const std::int32_t> positions) {
   const int first = size();
@@ -72,6 +75,7 @@ int LayerScratch::extend(std::span<const std::int32_t> positions) {
 }
 
 void LayerScratch::store(int row, const float* keys, const float* values) {
+  if (copy_ != nullptr) copy_->changes(row);
   const auto dim = as_size(heads_.dim);
   for (int head = 0; head < heads_.count; ++head) {
     const std::size_t at = place(head, row);
@@ -98,6 +102,7 @@ void LayerScratch::copy_rows(int first, int count, ElementType type, std::byte* 
 }
 
 void LayerScratch::put_rows(int first, int count, ElementType type, const std::byte* from) {
+  if (copy_ != nullptr) copy_->changes(first);
   const std::size_t size = as_size(count) * row_bytes(type, heads_.dim);
   for (auto* const to : {&keys_, &values_}) {
     for (int head = 0; head < heads_.count; ++head, from += size)

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -14,6 +17,23 @@ namespace winnow::cache {
 struct KvHeads {
   int count = 0;
   int dim = 0;  ///< d
+};
+
+/// A copy of a scratch's first rows in another memory. The scratch owns it, and tells it which rows change.
+class ScratchCopy {
+ public:
+  virtual ~ScratchCopy() = default;
+
+  /// Rows [0, rows()) are those of the scratch.
+  int rows() const { return rows_.load(std::memory_order_relaxed); }
+  void set_rows(int rows) { rows_.store(rows, std::memory_order_relaxed); }
+  /// Rows from `row` on change. Thread-safe.
+  void changes(int row) {
+    for (int old = rows(); row < old && !rows_.compare_exchange_weak(old, row, std::memory_order_relaxed);) continue;
+  }
+
+ private:
+  std::atomic<int> rows_ = 0;
 };
 
 /// Full keys and values of one layer while a prompt passes through it; the next layer reuses the memory. Keys are
@@ -44,6 +64,10 @@ class LayerScratch {
 
   Rows keys(int head) const;
   Rows values(int head) const;
+  /// The copy for a device, made by whoever computes there; null: none.
+  std::unique_ptr<ScratchCopy>& device_copy() const { return copy_; }
+  /// Bytes of the keys of all rows of the largest layer, and of its values.
+  std::size_t key_bytes() const { return keys_.size(); }
   std::span<const std::int32_t> positions() const { return positions_; }
   int size() const { return static_cast<int>(positions_.size()); }
   int capacity() const { return capacity_; }
@@ -62,6 +86,7 @@ class LayerScratch {
   Buffer keys_;
   Buffer values_;
   std::vector<std::int32_t> positions_;
+  mutable std::unique_ptr<ScratchCopy> copy_;
 };
 
 }  // namespace winnow::cache

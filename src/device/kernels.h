@@ -129,6 +129,9 @@ struct StoreTask {
   std::int32_t dim;
 };
 
+/// Version of the structs and functions.
+inline constexpr std::int32_t kKernelVersion = 1;
+
 /// Functions exported by a library of kernels. They return null, or the reason why nothing was queued.
 struct Kernels {
   std::int32_t version;

@@ -286,8 +286,10 @@ ReadingBytes PrefillPlan::bytes_of(const Session::Impl& session) const {
     most = {std::max(most.reading, bytes.reading), std::max(most.ending, bytes.ending),
             std::max(most.work, bytes.work)};
   }
-  std::size_t vectors =
-      as_size(rows_) * session.executor.row_bytes(prompt_rows()) + Prefill::scratch_bytes(session.hparams, *this);
+  const auto* const device = session.device();
+  const std::size_t hidden = as_size(rows_) * session.executor.row_bytes(prompt_rows());
+  const std::size_t scratch = Prefill::scratch_bytes(session.hparams, *this);
+  std::size_t vectors = scratch + (device == nullptr ? hidden : 0);
   std::size_t facts = most.reading + most.ending;
   std::size_t planned = 0;
   for (const auto& branch : branches_) {
@@ -296,6 +298,7 @@ ReadingBytes PrefillPlan::bytes_of(const Session::Impl& session) const {
     planned = std::max(planned, PrefillBranch::plan_bytes(session.hparams, branch.prompt));
   }
   ReadingBytes out{.work = most.work};
+  if (device != nullptr) out.device = hidden + (device->kernels() == nullptr ? 0 : scratch);
   out.reach(vectors + past_.bytes, facts + planned);
   return out;
 }

@@ -41,7 +41,9 @@ struct ReadingBytes {
   std::size_t vectors = 0;  ///< hidden states, keys and values, read by attention and the network
   std::size_t facts = 0;    ///< results of observers, scores and plans, read by methods: always in host memory
   std::size_t rest = 0;     ///< vectors and facts together; less than the sum if they peak at different times
+  std::size_t device = 0;   ///< of the model's device: hidden states, and copies of keys and values for kernels
 
+  /// Bytes of the host's memory.
   std::size_t all() const { return work + rest; }
   /// Raises the maxima to the bytes in use at another time, which exclude the work space.
   void reach(std::size_t vectors_then, std::size_t facts_then);

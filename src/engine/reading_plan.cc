@@ -154,7 +154,8 @@ ReadingBytes ReadingPlan::bytes_of(const Session::Impl& session) const {
     for (const auto& again : again_) more.add(branch.prompt, again, session);
   }
   const auto& second = second_->bytes();
-  ReadingBytes out{.work = std::max(first.work, second.work) + more.steps};
+  ReadingBytes out{.work = std::max(first.work, second.work) + more.steps,
+                   .device = std::max(first.device, second.device)};
   out.reach(first.vectors - more.unfilled, first.facts + more.rankings + more.ranking);
   out.reach(more.kept - more.unfilled + more.growth, more.rankings);
   out.reach(more.kept - more.goes + second.vectors, more.rankings + second.facts);

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "attention/cpu/attention.h"
+#include "attention/device/prefill.h"
 #include "base/as_size.h"
 #include "base/cores.h"
 #include "base/cpu.h"
@@ -37,6 +38,10 @@ SessionOptions with_defaults(SessionOptions options) {
 }
 
 network::Packing packing_of(const SessionOptions& options, const model::Weights& weights) {
+  if (weights.device() != nullptr && options.pack != Pack::automatic) {
+    throw UsageError(
+        fmt::format("weights can only be packed on the CPU, not on {}: use pack auto", weights.device()->name()));
+  }
   if (options.precision == Precision::f32 || weights.device() != nullptr) return network::Packing::none;
   switch (options.pack) {
     case Pack::layer:
@@ -47,6 +52,14 @@ network::Packing packing_of(const SessionOptions& options, const model::Weights&
       break;
   }
   return network::Packing::by_rows;
+}
+
+std::unique_ptr<attention::PrefillAttention> prefill_attention_of(const SessionOptions& options, MemoryAccount& account,
+                                                                  device::Device* device) {
+  auto cpu =
+      std::make_unique<attention::cpu::Prefill>(account, options.threads, engine::compute_type_of(options.precision));
+  if (device == nullptr || device->kernels() == nullptr) return cpu;
+  return std::make_unique<attention::device::Prefill>(*device, std::move(cpu));
 }
 
 std::optional<engine::Calibration> calibration_of(const SessionOptions& options, const Model& model) {
@@ -117,8 +130,7 @@ Session::Impl::Impl(std::shared_ptr<const Model> m, const SessionOptions& o)
       hparams(model->impl().weights->hparams()),
       calibration(calibration_of(options, *model)),
       executor(*model->impl().weights, options.threads, account, packing_of(options, *model->impl().weights)),
-      prefill_attention(std::make_unique<attention::cpu::Prefill>(account, options.threads,
-                                                                  engine::compute_type_of(options.precision))),
+      prefill_attention(prefill_attention_of(options, account, device())),
       decode_attention(std::make_unique<attention::cpu::Decode>(account, options.threads)),
       stepper(executor, *decode_attention, hparams, account, calibration ? &*calibration : nullptr) {
   const auto& kept = options.texts;
@@ -140,6 +152,8 @@ void Session::Impl::check(std::span<const Token> tokens) const {
     }
   }
 }
+
+device::Device* Session::Impl::device() const { return model->impl().weights->device(); }
 
 void Session::Impl::check_stop() const {
   if (stop && stop()) throw Interrupted("interrupted");

@@ -47,6 +47,8 @@ struct Session::Impl {
   network::Pass begin_pass(std::size_t rows, std::size_t need);
   /// Throws Interrupted.
   void check_stop() const;
+  /// The device that holds the model's weights; null: the CPU.
+  device::Device* device() const;
 
   /// Makes a pass over a prompt stoppable. Decode steps are short and must not stop half-way, with entries in some
   /// layers only.

@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "base/as_size.h"
-#include "model/backend_log.h"
+#include "device/backend_log.h"
 #include "model/gguf_check.h"
 #include "winnow/error.h"
 
@@ -112,7 +112,7 @@ void check_together(const std::vector<ModelPart>& parts) {
 }  // namespace
 
 ModelFile::ModelFile(const std::string& path) {
-  forward_backend_log();
+  device::forward_backend_log();
   parts_.push_back(open_part(path, check_first));
   const auto count = GgufKeys(gguf(), path).integer(kCount).value_or(1);
   for (std::int64_t i = 1; i < count; ++i)

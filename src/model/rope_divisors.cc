@@ -94,7 +94,7 @@ void apply_rope_factors(TensorLoader& loader, Hparams& hparams, const std::strin
   divide_all(hparams, choose(hparams) == Factors::of_long_texts ? *of_long : *of_short, path);
 }
 
-RopeDivisors::RopeDivisors(const Hparams& hparams, Device* device) {
+RopeDivisors::RopeDivisors(const Hparams& hparams, device::Device* device) {
   context_.reset(ggml_init({(hparams.kinds.size() + 1) * ggml_tensor_overhead(), nullptr, true}));
   std::vector<std::vector<float>> values;
   for (const auto& kind : hparams.kinds) {
@@ -113,7 +113,7 @@ RopeDivisors::RopeDivisors(const Hparams& hparams, Device* device) {
   if (device == nullptr) {
     of_host_ = std::move(buffer);
   } else {
-    of_device_ = DeviceMemory(*device, std::move(buffer));
+    of_device_ = device::DeviceMemory(*device, std::move(buffer));
   }
   for (std::size_t kind = 0; kind < values.size(); ++kind) {
     if (tensors_[kind] != nullptr)

@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "model/device.h"
+#include "device/device.h"
 #include "model/hparams.h"
 
 namespace winnow::model {
@@ -21,7 +21,7 @@ void apply_rope_factors(TensorLoader& loader, Hparams& hparams, const std::strin
 class RopeDivisors {
  public:
   /// `device` may be null.
-  RopeDivisors(const Hparams& hparams, Device* device);
+  RopeDivisors(const Hparams& hparams, device::Device* device);
 
   /// Divisors of a kind, [pairs]; null: all are 1.
   ggml_tensor* of_kind(int kind) const { return tensors_[static_cast<std::size_t>(kind)]; }
@@ -29,7 +29,7 @@ class RopeDivisors {
  private:
   ggml_context_ptr context_;
   ggml_backend_buffer_ptr of_host_;
-  DeviceMemory of_device_;
+  device::DeviceMemory of_device_;
   std::vector<ggml_tensor*> tensors_;
 };
 

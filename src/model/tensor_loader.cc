@@ -44,7 +44,7 @@ ggml_tensor* make(ggml_context* context, const std::string& name, ggml_type type
 
 }  // namespace
 
-TensorLoader::TensorLoader(LoadedTensors& out, const ModelFile& file, Device* device)
+TensorLoader::TensorLoader(LoadedTensors& out, const ModelFile& file, device::Device* device)
     : out_(out),
       path_(file.path()),
       device_(device),

@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "model/device.h"
+#include "device/device.h"
 #include "model/expert_matrices.h"
 #include "model/model_file.h"
 
@@ -29,7 +29,7 @@ struct LoadedTensors {
                                                                      ///< tensor; absent: 0
   std::vector<ggml_context_ptr> contexts;
   std::vector<ggml_backend_buffer_ptr> buffers;
-  std::vector<DeviceMemory> on_device;
+  std::vector<device::DeviceMemory> on_device;
 };
 
 /// Loads tensors from a model's files into the buffers that the backend wants. All calls throw ModelError for a tensor
@@ -40,7 +40,7 @@ class TensorLoader {
 
   /// `file` must outlive the loader, and its mapping the tensors. With a device, the tensors of graphs are copied to
   /// it.
-  TensorLoader(LoadedTensors& out, const ModelFile& file, Device* device = nullptr);
+  TensorLoader(LoadedTensors& out, const ModelFile& file, device::Device* device = nullptr);
 
   bool has(const std::string& name) const { return places_.contains(name); }
 
@@ -104,7 +104,7 @@ class TensorLoader {
 
   LoadedTensors& out_;
   const std::string& path_;  ///< path of the model
-  Device* device_;
+  device::Device* device_;
   std::vector<ggml_backend_buffer_type_t> repacking_;
   bool repacks_experts_;
   std::map<std::string, Place> places_;

@@ -23,13 +23,13 @@
 namespace winnow::model {
 
 struct Weights::Impl {
-  explicit Impl(const ModelFile& from, std::shared_ptr<Device> place = {})
+  explicit Impl(const ModelFile& from, std::shared_ptr<device::Device> place = {})
       : path(from.path()), device(std::move(place)) {
     for (const auto& part : from.parts()) mapped.push_back(part.mapped);
   }
 
   std::string path;
-  std::shared_ptr<Device> device;                         ///< outlives the tensors
+  std::shared_ptr<device::Device> device;                         ///< outlives the tensors
   std::vector<std::shared_ptr<const MappedFile>> mapped;  ///< the file, or its parts
   Hparams hparams;
   std::vector<LayerWeights> layers;
@@ -158,7 +158,7 @@ std::shared_ptr<const Weights> Weights::load(const ModelFile& file, const ModelO
 }
 
 const Hparams& Weights::hparams() const { return impl_->hparams; }
-Device* Weights::device() const { return impl_->device.get(); }
+device::Device* Weights::device() const { return impl_->device.get(); }
 const LayerWeights& Weights::layer(int l) const { return impl_->layers[l]; }
 ggml_tensor* Weights::token_embedding() const { return impl_->token_embedding; }
 ggml_tensor* Weights::layer_embedding() const { return impl_->layer_embedding; }

@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "model/device.h"
+#include "device/device.h"
 #include "model/hparams.h"
 #include "model/layer_weights.h"
 #include "model/model_file.h"
@@ -38,7 +38,7 @@ class Weights {
 
   const Hparams& hparams() const;
   /// Null: none.
-  Device* device() const;
+  device::Device* device() const;
   const LayerWeights& layer(int l) const;
   ggml_tensor* token_embedding() const;
   /// Embeddings of all layers, [n_layer * n_embd_layer, n_vocab], to be multiplied by sqrt(n_embd_layer); null: none.

@@ -15,7 +15,7 @@
 #include "base/as_size.h"
 #include "base/format.h"
 #include "base/memory.h"
-#include "model/device.h"
+#include "device/device.h"
 #include "network/host_nodes.h"
 #include "network/layer_graph.h"
 #include "network/linear.h"
@@ -31,7 +31,7 @@ class ComputeGraph {
   static constexpr int kNodesAround = 16;
 
   /// `account` counts the host's memory. `device` may be null.
-  ComputeGraph(MemoryAccount& account, Bf16Kernels& kernels, int layers, model::Device* device = nullptr)
+  ComputeGraph(MemoryAccount& account, Bf16Kernels& kernels, int layers, device::Device* device = nullptr)
       : device_(device),
         account_(device == nullptr ? account : device->account()),
         linear_(kernels),
@@ -91,7 +91,7 @@ class ComputeGraph {
   const Products& products() const { return products_; }
   ggml_cgraph* graph() const { return graph_; }
   /// Null: the CPU.
-  model::Device* device() const { return device_; }
+  device::Device* device() const { return device_; }
   /// Copies what wrap() has wrapped to the device.
   void copy_inputs() const {
     for (const auto& [tensor, data] : copied_) {
@@ -134,7 +134,7 @@ class ComputeGraph {
     account_.add(counted_);
   }
 
-  model::Device* device_;
+  device::Device* device_;
   MemoryAccount& account_;
   Linear linear_;
   Products products_;

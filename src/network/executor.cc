@@ -94,7 +94,7 @@ struct Executor::Impl {
   }
 
   /// Custom nodes are left to the host, the others to the device. Throws MemoryError before it computes anything.
-  void compute_on_device(const ComputeGraph& of, model::Device& device) {
+  void compute_on_device(const ComputeGraph& of, device::Device& device) {
     on_host.reserve(of.graph());
     of.copy_inputs();
     ggml_cgraph* const graph = of.graph();

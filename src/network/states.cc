@@ -23,11 +23,11 @@ std::size_t States::bytes(const model::Hparams& hparams, std::size_t rows) {
 }
 
 States::States(MemoryAccount& account, const model::Hparams& hparams, int rows, const char* purpose,
-               model::Device* device)
+               device::Device* device)
     : width_(hparams.n_embd), rows_(rows) {
   const auto size = bytes(hparams, as_size(rows));
   if (device != nullptr) {
-    device_ = model::DeviceMemory(*device, size, purpose);
+    device_ = device::DeviceMemory(*device, size, purpose);
     return;
   }
   host_ = Buffer(account, size, purpose);

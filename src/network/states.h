@@ -8,7 +8,7 @@
 #include <span>
 
 #include "base/memory.h"
-#include "model/device.h"
+#include "device/device.h"
 #include "model/hparams.h"
 
 namespace winnow::network {
@@ -23,7 +23,7 @@ class States {
   /// Allocates the rows, with any values, on a device or, if it is null, in memory that `account` counts. Throws
   /// MemoryError that names `purpose`.
   States(MemoryAccount& account, const model::Hparams& hparams, int rows, const char* purpose,
-         model::Device* device = nullptr);
+         device::Device* device = nullptr);
 
   int rows() const { return rows_; }
   /// Copies a row of these or other states over the row `to`.
@@ -42,7 +42,7 @@ class States {
   void write(int first, std::span<const float> from);
 
   Buffer host_;
-  model::DeviceMemory device_;
+  device::DeviceMemory device_;
   ggml_backend_buffer_ptr of_host_;  ///< host_ as ggml's buffer
   int width_;
   int rows_;

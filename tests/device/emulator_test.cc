@@ -5,7 +5,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "device/primitives.h"
+#include "device/kernels/primitives.h"
 #include "memory.h"
 #include "rows.h"
 

@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -44,14 +46,33 @@ double largest_difference(std::span<const float> one, std::span<const float> oth
   return out;
 }
 
+/// Kullback-Leibler divergence of two predictions, in nats.
+double divergence(std::span<const float> one, std::span<const float> other) {
+  const auto logarithm_of_sum = [](std::span<const float> logits) {
+    double sum = 0;
+    for (const float x : logits) sum += std::exp(static_cast<double>(x));
+    return std::log(sum);
+  };
+  const double a = logarithm_of_sum(one);
+  const double b = logarithm_of_sum(other);
+  double out = 0;
+  for (std::size_t i = 0; i < one.size(); ++i) {
+    const double p = static_cast<double>(one[i]) - a;
+    out += std::exp(p) * (p - static_cast<double>(other[i]) + b);
+  }
+  return out;
+}
+
 /// A sequence on one of the two.
 class Side {
  public:
-  Side(const std::string& path, const std::string& calibration, std::shared_ptr<model::Device> device = {})
-      : Side(Model::load(path, {.device = std::move(device)}), calibration) {}
-  explicit Side(std::shared_ptr<const Model> model, const std::string& calibration = "")
+  Side(const std::string& path, const std::string& calibration, std::shared_ptr<device::Device> device = {},
+       Precision precision = Precision::f32)
+      : Side(Model::load(path, {.device = std::move(device)}), calibration, precision) {}
+  explicit Side(std::shared_ptr<const Model> model, const std::string& calibration = "",
+                Precision precision = Precision::f32)
       : model_(std::move(model)),
-        session_(model_, {.threads = 1, .precision = Precision::f32, .chunk = 50, .calibration = calibration}) {}
+        session_(model_, {.threads = 1, .precision = precision, .chunk = 50, .calibration = calibration}) {}
 
   Session& session() { return session_; }
   Cache& cache() { return *cache_; }
@@ -154,12 +175,72 @@ TEST_P(OnADevice, every_method_keeps_the_same_entries) {
 INSTANTIATE_TEST_SUITE_P(of_models, OnADevice, testing::Values("llama", "gemma3", "qwen3moe", "gemma4"),
                          [](const auto& of) { return of.param; });
 
+/// Entries of all lanes, and those that only one of two caches keeps.
+struct Kept {
+  int all = 0;
+  int different = 0;
+
+  void add(const Cache& one, const Cache& other) {
+    const auto a = one.kept();
+    const auto b = other.kept();
+    ASSERT_EQ(a.size(), b.size());
+    for (std::size_t layer = 0; layer < a.size(); ++layer) {
+      for (std::size_t head = 0; head < a[layer].size(); ++head) {
+        const std::set<std::int32_t> in_a(a[layer][head].begin(), a[layer][head].end());
+        all += static_cast<int>(in_a.size());
+        different +=
+            static_cast<int>(std::ranges::count_if(b[layer][head], [&](auto at) { return !in_a.contains(at); }));
+      }
+    }
+  }
+};
+
+/// Entries that methods keep of a text on a device with kernels, beside one where the CPU computes attention. All of
+/// them round factors, to f16 or bf16.
+Kept kept_by_kernels(const TinyModel& model, const std::vector<std::string>& specs) {
+  TempFolder folder;
+  const std::string path = folder / "tiny.gguf";
+  write_tiny_gguf(model, path);
+  const auto calibration = calibrated(folder / "model.cal", *Model::load(path));
+  Side cpu(path, calibration, host_device(), Precision::automatic);
+  Side kernels(path, calibration, host_device_with_kernels(), Precision::automatic);
+  Kept kept;
+  for (const auto& spec : specs) {
+    SCOPED_TRACE(spec);
+    const bool needs = Spec::parse(spec).method().needs_budget();
+    try {
+      for (auto* const side : {&cpu, &kernels}) side->read(options_of(spec, needs ? "30" : "", "f16"));
+    } catch (const UsageError&) {  // of methods that the model does not allow
+      continue;
+    }
+    EXPECT_LT(divergence(kernels.logits(), cpu.logits()), 2e-3);
+    kept.add(kernels.cache(), cpu.cache());
+  }
+  return kept;
+}
+
+TEST(PromptsByKernels, keep_the_same_entries_but_for_ties) {
+  TinyModel small;
+  small.head_dim = 16;
+  const auto kept = kept_by_kernels(small, all_specs());
+  EXPECT_GT(kept.all, 100 * static_cast<int>(all_specs().size()));
+  EXPECT_LT(kept.different, kept.all / 100);
+}
+
+TEST(PromptsByKernels, have_windows_and_sinks) {
+  for (const char* const architecture : {"gemma3", "gpt-oss"}) {
+    const auto kept = kept_by_kernels(tiny_of(architecture), {"h2o", "snapkv", "ems"});
+    EXPECT_GT(kept.all, 100);
+    EXPECT_LT(kept.different, kept.all / 100) << architecture;
+  }
+}
+
 TEST(RequestsOnADevice, are_answered_like_those_on_the_cpu) {
   TempFolder folder;
   const std::string path = folder / "tiny.gguf";
   write_tiny_gguf(TinyModel{}, path);
   std::vector<std::vector<std::vector<Token>>> answers;
-  for (const auto& device : {std::shared_ptr<model::Device>(), host_device()}) {
+  for (const auto& device : {std::shared_ptr<device::Device>(), host_device()}) {
     const auto model = Model::load(path, {.device = device});
     Session session(model, {.threads = 1, .precision = Precision::f32, .chunk = 64});
     Scheduler scheduler(session, {.texts = {.memory = std::size_t{1} << 20U}});

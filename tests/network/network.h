@@ -17,7 +17,7 @@ class Network {
  public:
   Network(const std::string& path, int threads, int sequences, int longest,
           DenseAttention::Mapping mapping = DenseAttention::grouped, network::Packing packing = network::Packing::none,
-          std::shared_ptr<model::Device> device = {})
+          std::shared_ptr<device::Device> device = {})
       : weights_(model::Weights::load(path, {.device = std::move(device)})),
         executor_(*weights_, threads, account_, packing),
         attention_(weights_->hparams(), sequences, longest, mapping) {}

@@ -42,7 +42,7 @@ inline std::vector<std::vector<std::int32_t>> tokens_of_parity(int prompt, int v
 /// Checks the worst row of a prompt read in the given chunks, and of rounds of steps by five sequences of different
 /// lengths.
 inline void expect_parity(const std::string& path, double tolerance, double gain, int prompt,
-                          const std::vector<int>& chunks, std::shared_ptr<model::Device> device = {}) {
+                          const std::vector<int>& chunks, std::shared_ptr<device::Device> device = {}) {
   benchmark::Llama llama(path, exact(kContext));
   Network network(path, 1, kBatch, prompt + 4 * kBatch, DenseAttention::grouped, network::Packing::none,
                   std::move(device));

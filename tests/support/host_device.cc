@@ -161,8 +161,29 @@ void HostDevice::release(void* block) {
 
 }  // namespace
 
-std::shared_ptr<model::Device> host_device(std::size_t bytes, ggml_op refused) {
-  return std::make_shared<model::Device>(ggml_backend_ptr((new HostDevice(bytes, refused))->backend()));
+namespace {
+
+/// Calls a kernel while the memory of the device, which is the stream, is unlocked.
+template <auto kernel, class Task>
+const char* unlocked(const Task& task, void* stream) {
+  const HostDevice::Open open(*static_cast<HostDevice*>(stream));
+  return (winnow_kernels()->*kernel)(task, nullptr);
+}
+
+}  // namespace
+
+std::shared_ptr<device::Device> host_device_with_kernels(std::size_t bytes) {
+  using device::Kernels;
+  static const Kernels kernels{device::kKernelVersion, unlocked<&Kernels::prefill, device::PrefillTask>,
+                               unlocked<&Kernels::observe, device::ObserveTask>,
+                               unlocked<&Kernels::decode, device::DecodeTask>,
+                               unlocked<&Kernels::store, device::StoreTask>};
+  auto* const host = new HostDevice(bytes, GGML_OP_NONE);
+  return std::make_shared<device::Device>(ggml_backend_ptr(host->backend()), &kernels, host);
+}
+
+std::shared_ptr<device::Device> host_device(std::size_t bytes, ggml_op refused) {
+  return std::make_shared<device::Device>(ggml_backend_ptr((new HostDevice(bytes, refused))->backend()));
 }
 
 }  // namespace winnow::test

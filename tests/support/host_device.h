@@ -5,14 +5,17 @@
 #include <limits>
 #include <memory>
 
-#include "model/device.h"
+#include "device/device.h"
 
 namespace winnow::test {
 
 /// A device that is ggml's CPU backend over memory of its own. This memory is locked except while the device computes
 /// or copies, so a program that reads or writes it dies at once. New memory is NaN. Allocations fail beyond `bytes`,
 /// and it does not support the operation `refused`.
-std::shared_ptr<model::Device> host_device(std::size_t bytes = std::numeric_limits<std::size_t>::max(),
+std::shared_ptr<device::Device> host_device(std::size_t bytes = std::numeric_limits<std::size_t>::max(),
                                            ggml_op refused = GGML_OP_NONE);
+
+/// The same with winnow's kernels, run by the emulator.
+std::shared_ptr<device::Device> host_device_with_kernels(std::size_t bytes = std::numeric_limits<std::size_t>::max());
 
 }  // namespace winnow::test

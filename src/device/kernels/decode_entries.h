@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "device/kernels.h"
-#include "device/primitives.h"
+#include "device/kernels/primitives.h"
 
 namespace winnow::device {
 

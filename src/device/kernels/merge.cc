@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "device/merge.h"
+#include "device/kernels/merge.h"
 
 #include <cstddef>
 
-#include "device/parts.h"
-#include "device/tile.h"
+#include "device/kernels/parts.h"
+#include "device/kernels/tile.h"
 
 namespace winnow::device {
 namespace {

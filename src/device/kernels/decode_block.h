@@ -4,12 +4,12 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "device/decode_entries.h"
-#include "device/decode_keys.h"
-#include "device/decode_values.h"
-#include "device/dispatch.h"
-#include "device/parts.h"
-#include "device/tile.h"
+#include "device/kernels/decode_entries.h"
+#include "device/kernels/decode_keys.h"
+#include "device/kernels/decode_values.h"
+#include "device/kernels/dispatch.h"
+#include "device/kernels/parts.h"
+#include "device/kernels/tile.h"
 
 /// Products are m16n8k16 with query heads as rows. A block handles eight heads; rows 8 to 15 have the rounding errors
 /// of the queries and probabilities in rows 0 to 7. So the factors are exact to 2^-16 (bf16) or 2^-21 (f16) at no extra

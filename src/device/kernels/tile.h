@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "device/primitives.h"
+#include "device/kernels/primitives.h"
 
 namespace winnow::device {
 

@@ -7,7 +7,7 @@
 #include <type_traits>
 
 #include "device/kernels.h"
-#include "device/rows.h"
+#include "device/kernels/rows.h"
 
 namespace winnow::device {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "model/device.h"
+#include "device/device.h"
 
 #include <spdlog/fmt/fmt.h>
 
@@ -9,7 +9,7 @@
 #include "base/format.h"
 #include "winnow/error.h"
 
-namespace winnow::model {
+namespace winnow::device {
 
 std::size_t Device::available() const {
   auto* const device = ggml_backend_get_device(backend_.get());
@@ -18,6 +18,13 @@ std::size_t Device::available() const {
   std::size_t all = 0;
   ggml_backend_dev_memory(device, &free, &all);
   return free;
+}
+
+void Device::check(std::size_t bytes, const char* purpose) const {
+  if (bytes <= available()) return;
+  throw MemoryError(fmt::format("{} need {} of {}, but {} are available", purpose, format_bytes(bytes), name(),
+                                format_bytes(available())),
+                    bytes);
 }
 
 /// ggml's public functions make the part's graph without counts of uses, so a backend fuses none of its nodes.
@@ -44,7 +51,35 @@ ggml_backend_buffer_ptr allocate(const Device& device, std::size_t bytes, const 
   return out;
 }
 
+/// Bytes of a buffer as the tensor that ggml's functions take.
+ggml_tensor tensor_at(const DeviceMemory& memory, std::size_t offset, std::size_t bytes) {
+  ggml_tensor out{};
+  out.type = GGML_TYPE_I8;
+  out.ne[0] = static_cast<std::int64_t>(bytes);
+  out.ne[1] = out.ne[2] = out.ne[3] = 1;
+  out.nb[0] = 1;
+  out.nb[1] = out.nb[2] = out.nb[3] = bytes;
+  out.buffer = memory.buffer();
+  out.data = memory.at(offset);
+  return out;
+}
+
 }  // namespace
+
+void DeviceMemory::write(std::size_t offset, std::span<const std::byte> from) const {
+  auto tensor = tensor_at(*this, offset, from.size());
+  ggml_backend_tensor_set(&tensor, from.data(), 0, from.size());
+}
+
+void DeviceMemory::read(std::size_t offset, std::span<std::byte> to) const {
+  const auto tensor = tensor_at(*this, offset, to.size());
+  ggml_backend_tensor_get(&tensor, to.data(), 0, to.size());
+}
+
+void DeviceMemory::fill_zeros(std::size_t offset, std::size_t bytes) const {
+  auto tensor = tensor_at(*this, offset, bytes);
+  ggml_backend_tensor_memset(&tensor, 0, 0, bytes);
+}
 
 DeviceMemory::DeviceMemory(Device& device, std::size_t bytes, const char* purpose)
     : DeviceMemory(device, allocate(device, bytes, purpose)) {}
@@ -53,4 +88,4 @@ DeviceMemory::DeviceMemory(Device& device, ggml_backend_buffer_ptr buffer)
     : buffer_(std::move(buffer)),
       charge_(std::make_unique<Charge>(device.account(), ggml_backend_buffer_get_size(buffer_.get()))) {}
 
-}  // namespace winnow::model
+}  // namespace winnow::device

@@ -2,10 +2,10 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "device/calls.h"
-#include "device/encode.h"
-#include "device/rows.h"
-#include "device/turning.h"
+#include "device/kernels/calls.h"
+#include "device/kernels/encode.h"
+#include "device/kernels/rows.h"
+#include "device/kernels/turning.h"
 
 namespace winnow::device {
 namespace {

@@ -8,26 +8,34 @@
 #include <cstddef>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <utility>
 
 #include "base/memory.h"
+#include "device/kernels.h"
 
-namespace winnow::model {
+namespace winnow::device {
 
 /// A ggml backend other than the CPU's, with memory of its own: a model's weights lie there, and its network is
 /// computed there. Thread-safe, so that several sessions can use it.
 class Device {
  public:
-  explicit Device(ggml_backend_ptr backend) : backend_(std::move(backend)) {}
+  /// `kernels`: winnow's own for this kind of device; null: there are none. They are queued in `stream`.
+  explicit Device(ggml_backend_ptr backend, const Kernels* kernels = nullptr, void* stream = nullptr)
+      : backend_(std::move(backend)), kernels_(kernels), stream_(stream) {}
 
   std::string name() const { return ggml_backend_name(backend_.get()); }
+  const Kernels* kernels() const { return kernels_; }
+  void* stream() const { return stream_; }
   /// The type of memory that graphs read and write.
   ggml_backend_buffer_type_t memory() const { return ggml_backend_get_default_buffer_type(backend_.get()); }
   /// Counts the bytes allocated there.
   MemoryAccount& account() { return account_; }
   /// Bytes that can still be allocated there.
   std::size_t available() const;
+  /// Throws MemoryError, which names `purpose`, if so many bytes are not available.
+  void check(std::size_t bytes, const char* purpose) const;
 
   bool supports(const ggml_tensor& node) const { return ggml_backend_supports_op(backend_.get(), &node); }
   /// Computes nodes [first, end) of a graph, which are allocated there. Throws Error if the backend fails.
@@ -35,6 +43,8 @@ class Device {
 
  private:
   ggml_backend_ptr backend_;
+  const Kernels* kernels_;
+  void* stream_;
   MemoryAccount account_;
   std::mutex computing_;  ///< ggml's backends are not thread-safe
 };
@@ -49,10 +59,19 @@ class DeviceMemory {
   DeviceMemory(Device& device, ggml_backend_buffer_ptr buffer);
 
   ggml_backend_buffer_t buffer() const { return buffer_.get(); }
+  std::size_t size() const { return buffer_ == nullptr ? 0 : ggml_backend_buffer_get_size(buffer_.get()); }
+  /// The address of a byte, for kernels.
+  std::byte* at(std::size_t offset) const {
+    return static_cast<std::byte*>(ggml_backend_buffer_get_base(buffer_.get())) + offset;
+  }
+  /// Copy bytes from the host's memory, or to it. The host waits for the copy, which follows all kernels queued before.
+  void write(std::size_t offset, std::span<const std::byte> from) const;
+  void read(std::size_t offset, std::span<std::byte> to) const;
+  void fill_zeros(std::size_t offset, std::size_t bytes) const;
 
  private:
   ggml_backend_buffer_ptr buffer_;
   std::unique_ptr<Charge> charge_;
 };
 
-}  // namespace winnow::model
+}  // namespace winnow::device

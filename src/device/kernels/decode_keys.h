@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "device/rows.h"
-#include "device/turning.h"
+#include "device/kernels/rows.h"
+#include "device/kernels/turning.h"
 
 namespace winnow::device {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "device/calls.h"
-#include "device/decode_block.h"
-#include "device/merge.h"
+#include "device/kernels/calls.h"
+#include "device/kernels/decode_block.h"
+#include "device/kernels/merge.h"
 
 namespace winnow::device {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "device/rows.h"
+#include "device/kernels/rows.h"
 
 namespace winnow::device {
 

@@ -2,9 +2,9 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "device/calls.h"
-#include "device/dispatch.h"
-#include "device/tile.h"
+#include "device/kernels/calls.h"
+#include "device/kernels/dispatch.h"
+#include "device/kernels/tile.h"
 
 namespace winnow::device {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "model/backend_log.h"
+#include "device/backend_log.h"
 
 #include <llama.h>
 
@@ -7,7 +7,7 @@
 
 #include "base/log.h"
 
-namespace winnow::model {
+namespace winnow::device {
 
 void forward_backend_log() {
   llama_log_set(
@@ -19,4 +19,4 @@ void forward_backend_log() {
       nullptr);
 }
 
-}  // namespace winnow::model
+}  // namespace winnow::device

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "attention/device/work_space.h"
+
+namespace winnow::attention::device {
+
+std::size_t WorkSpace::add(std::size_t bytes) {
+  constexpr std::size_t kLine = 256;
+  const std::size_t at = bytes_;
+  bytes_ += (bytes + kLine - 1) / kLine * kLine;
+  return at;
+}
+
+void WorkSpace::reserve() {
+  if (memory_.size() >= bytes_) return;
+  memory_ = {};  // frees the old one first
+  memory_ = winnow::device::DeviceMemory(device_, bytes_, "attention's work space");
+}
+
+}  // namespace winnow::attention::device

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attention of prompts by a device's kernels, which the emulator runs over memory that is locked to everybody else,
+// compared with the CPU's in f32.
+#include "attention/device/prefill.h"
+#include "fixture.h"
+#include "support/host_device.h"
+#include "winnow/error.h"
+
+namespace winnow::attention {
+namespace {
+
+using Kind = QueryRowSet::Kind;
+
+constexpr int kTokens = 100;
+constexpr int kChunk = 37;
+constexpr int kDim = 16;
+
+/// Queries and probabilities are rounded to f16 or bf16 by the kernels: an error of logits near 1, and of values.
+float tolerance(ElementType type) { return type == ElementType::f16 ? 3e-3F : 2e-2F; }
+
+/// Results of a prompt.
+struct Results {
+  std::vector<float> out;      ///< [n][H_q][d]
+  std::vector<float> logsums;  ///< [n][H_q]
+  std::vector<ColumnStatistics> columns;
+};
+
+/// What is observed, and where.
+struct Observing {
+  std::vector<ColumnRequest> requests = {};
+  KeyRange recorded = {};
+  std::vector<float> row_scales = {};  ///< [n] or empty
+};
+
+struct Source {
+  const Shape& shape;
+  const cache::LayerScratch& scratch;
+  const float* q;
+  int n;
+  const cache::PastRows* past = nullptr;
+};
+
+Results read(PrefillAttention& attention, const Source& from, const Observing& observing, int chunk = kChunk) {
+  const auto heads = z(from.shape.query_heads);
+  const auto row = heads * z(from.shape.head_dim);
+  Results r{
+      std::vector<float>(z(from.n) * row, std::nanf("")), std::vector<float>(z(from.n) * heads, std::nanf("")), {}};
+  std::vector<ColumnStatistics*> columns;
+  r.columns.reserve(observing.requests.size());
+  for (const auto& request : observing.requests)
+    columns.push_back(&r.columns.emplace_back(request, from.shape.query_heads, from.n));
+  for (int at = 0; at < from.n; at += chunk) {
+    attention.record_logsums(r.logsums.data() + z(at) * heads);
+    attention.begin(from.shape, from.scratch, from.q + z(at) * row, r.out.data() + z(at) * row, at,
+                    std::min(chunk, from.n - at), columns, observing.recorded,
+                    observing.row_scales.empty() ? nullptr : observing.row_scales.data() + at, from.past);
+    on_team(2, [&](Worker w) { attention.run(w); });
+    on_team(2, [&](Worker w) { attention.reduce(w); });
+  }
+  return r;
+}
+
+void expect_near(std::span<const float> got, std::span<const float> want, float relative, float absolute) {
+  ASSERT_EQ(got.size(), want.size());
+  for (std::size_t i = 0; i < got.size(); ++i)
+    ASSERT_TRUE(std::abs(got[i] - want[i]) <= absolute + relative * std::abs(want[i]))
+        << i << ": " << got[i] << " " << want[i];
+}
+
+void expect_alike(const Results& got, const Results& want, ElementType type) {
+  expect_near(got.out, want.out, 0, tolerance(type));
+  expect_near(got.logsums, want.logsums, 0, tolerance(type));
+  for (std::size_t i = 0; i < want.columns.size(); ++i) {
+    SCOPED_TRACE(i);
+    for (int head = 0; head < want.columns[i].query_heads(); ++head)
+      expect_near(got.columns[i].head(head), want.columns[i].head(head), tolerance(type), 1e-4F);
+  }
+}
+
+class DevicePrefill : public testing::Test {
+ protected:
+  std::unique_ptr<PrefillAttention> cpu() { return std::make_unique<cpu::Prefill>(account_, 2); }
+
+  void expect_the_same(const Prompt& p, const Observing& observing = {}, int chunk = kChunk) {
+    const Source from{p.shape, p.scratch, p.q.data(), p.n};
+    expect_alike(read(attention_, from, observing, chunk), read(*cpu(), from, observing, chunk), p.scratch.type());
+  }
+
+  MemoryAccount account_;
+  std::shared_ptr<winnow::device::Device> device_ = test::host_device_with_kernels();
+  device::Prefill attention_{*device_, cpu()};
+};
+
+TEST_F(DevicePrefill, agrees_with_the_cpu_in_any_chunks) {
+  for (const auto type : {ElementType::f16, ElementType::bf16}) {
+    for (const int chunk : {1 + kTokens, kChunk, 64}) {
+      SCOPED_TRACE(chunk);
+      expect_the_same(Prompt(shape_of(2, 2, kDim), kTokens, type), {}, chunk);
+    }
+  }
+}
+
+TEST_F(DevicePrefill, has_windows_caps_and_sinks) {
+  for (const int window : {0, 30}) {
+    for (const auto& caps : kCaps) {
+      auto shape = shape_of(1, 2, kDim);
+      shape.window = window;
+      const auto sinks = set_caps(caps, shape);
+      expect_the_same(Prompt(shape, kTokens, ElementType::f16));
+    }
+  }
+}
+
+TEST_F(DevicePrefill, records_the_rows_that_are_asked_for) {
+  const std::vector<QueryRowSet> sets{{Kind::last, 1, {}}, {Kind::last, 50, {}},
+                                      {Kind::all, 0, {}},  {Kind::band, 0, {}},
+                                      {Kind::band, 5, {}}, {Kind::listed, 0, {0, 36, 37, 60, 99}}};
+  for (const auto reduction : {Reduction::sum, Reduction::max}) {
+    Observing all;
+    for (const auto& rows : sets) all.requests.push_back({rows, reduction});
+    for (const KeyRange recorded : {KeyRange{}, KeyRange{20, 70}, KeyRange{90, 95}}) {
+      SCOPED_TRACE(recorded.begin);
+      all.recorded = recorded;
+      expect_the_same(Prompt(shape_of(2, 2, kDim), kTokens, ElementType::f16), all);
+      auto windowed = shape_of(1, 2, kDim);
+      windowed.window = 30;
+      expect_the_same(Prompt(windowed, kTokens, ElementType::f16), all);
+    }
+  }
+}
+
+TEST_F(DevicePrefill, weighs_rows) {
+  Observing weighted{
+      {{{Kind::last, 3, {}}, Reduction::sum}, {{Kind::all, 0, {}}, Reduction::max}, {{Kind::all, 0, {}}}}};
+  weighted.requests[0].weight = {0.5F, 2, 3};
+  weighted.requests[1].scale = RowScale::inverse_input;
+  for (int i = 0; i < kTokens; ++i)
+    weighted.row_scales.push_back(i % 7 == 0 ? 0 : 0.5F * static_cast<float>(i % 3 + 1));
+  expect_the_same(Prompt(shape_of(1, 2, kDim), kTokens, ElementType::f16), weighted);
+}
+
+TEST_F(DevicePrefill, sees_the_kept_entries_of_earlier_text) {
+  for (const int window : {0, 40}) {
+    auto shape = shape_of(2, 2, kDim);
+    shape.window = window;
+    Prompt all(shape, kTokens, ElementType::f16);
+    for (const auto& kept : {std::vector{20, 3}, std::vector{0, 30}, std::vector{0, 0}}) {
+      const Later later(all, 30, kept);
+      const Source from{shape, later.scratch, all.q.data() + z(30) * z(shape.query_heads * kDim), later.n(),
+                        &later.past};
+      const Observing observing{{{{Kind::all, 0, {}}}}};
+      expect_alike(read(attention_, from, observing), read(*cpu(), from, observing), ElementType::f16);
+    }
+  }
+}
+
+TEST_F(DevicePrefill, notices_rows_that_change) {
+  Prompt one(shape_of(2, 1, kDim), kTokens, ElementType::f16);
+  Prompt other(shape_of(1, 2, kDim), kTokens, ElementType::f16, 5);
+  for (const Prompt* p : {&one, &other, &one}) expect_the_same(*p);
+  const auto row = z(one.shape.kv_heads * kDim);
+  const auto rows = noise(2 * row, 9);
+  one.scratch.truncate(60);
+  one.scratch.extend(std::vector<std::int32_t>(10));
+  for (int i = 60; i < 70; ++i) one.scratch.store(i, rows.data(), rows.data() + row);
+  one.scratch.store(3, rows.data(), rows.data() + row);
+  one.n = 70;
+  expect_the_same(one);
+  one.scratch.begin_layer({1, kDim});  // a layer with fewer heads
+  one.scratch.extend(std::vector<std::int32_t>(z(kTokens)));
+  for (int i = 0; i < kTokens; ++i) one.scratch.store(i, rows.data() + i % 8, rows.data() + i % 16);
+  const auto shape = shape_of(1, 2, kDim);
+  const Source from{shape, one.scratch, other.q.data(), kTokens};
+  expect_alike(read(attention_, from, {}), read(*cpu(), from, {}), ElementType::f16);
+}
+
+TEST_F(DevicePrefill, leaves_what_the_kernels_lack_to_the_cpu) {
+  const Prompt f32(shape_of(2, 2, kDim), kTokens, ElementType::f32);
+  const Prompt odd(shape_of(2, 2, 12), kTokens, ElementType::f16);
+  const Prompt f16(shape_of(2, 2, kDim), kTokens, ElementType::f16);
+  const Observing powers{{{{Kind::last, 2, {}}, Reduction::sum, {1.5F, 2}}}};
+  const auto expect_the_cpus = [&](const Prompt& p, const Observing& observing) {
+    const Source from{p.shape, p.scratch, p.q.data(), p.n};
+    const auto got = read(attention_, from, observing);
+    const auto want = read(*cpu(), from, observing);
+    EXPECT_EQ(got.out, want.out);
+    EXPECT_EQ(got.logsums, want.logsums);
+  };
+  expect_the_cpus(f32, {});
+  expect_the_cpus(odd, {});
+  expect_the_cpus(f16, powers);
+  EXPECT_EQ(device_->account().peak(), 0U);
+}
+
+TEST(FullDevice, is_a_memory_error_and_the_next_prompt_is_read) {
+  MemoryAccount account;
+  const auto device = test::host_device_with_kernels(40'000);
+  device::Prefill attention(*device, std::make_unique<cpu::Prefill>(account, 2));
+  const Prompt large(shape_of(2, 2, kDim), 2 * kTokens, ElementType::f16);
+  const Prompt small(shape_of(1, 1, kDim), kTokens, ElementType::f16);
+  const Source too_much{large.shape, large.scratch, large.q.data(), large.n};
+  EXPECT_THROW(read(attention, too_much, {}), MemoryError);
+  const Source from{small.shape, small.scratch, small.q.data(), small.n};
+  cpu::Prefill cpu(account, 2);
+  expect_alike(read(attention, from, {}), read(cpu, from, {}), ElementType::f16);
+}
+
+}  // namespace
+}  // namespace winnow::attention
