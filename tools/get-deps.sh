@@ -5,6 +5,8 @@
 # missing parts.
 #   get-deps.sh packages [MORE…]   only Debian packages, with MORE in addition
 #   get-deps.sh portable   ggml for every processor of this architecture, not for this machine's
+#   get-deps.sh vulkan     also ggml's library for GPUs with Vulkan drivers
+#   get-deps.sh cuda [ARCHITECTURES]   also that for NVIDIA GPUs: of this machine, or for a list such as "80;90"; needs nvcc
 #   WINNOW_SDIST=FILE      take llama-cpp-python's source package from FILE instead of pip
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
@@ -164,24 +166,82 @@ build() {
   mv "$work/install" "$to"
 }
 
+# ---- ggml's libraries for GPUs ------------------------------------------------------------------------------------------------------------
+
+# Compute capabilities of this machine's GPUs, as in CMAKE_CUDA_ARCHITECTURES.
+cuda_architectures() {
+  nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | tr -d . | sort -u | paste -sd ';'
+}
+
+# Sets backend_options.
+choose_backend_options() {
+  case $wanted in
+    vulkan)
+      install_packages libvulkan-dev glslc spirv-headers
+      backend_options=(-DGGML_VULKAN=ON)
+      ;;
+    cuda)
+      command -v nvcc >/dev/null || { say "there is no nvcc in PATH: install NVIDIA's CUDA toolkit"; exit 1; }
+      local architectures=${1:-$(cuda_architectures)}
+      [ -n "$architectures" ] ||
+        { say "nvidia-smi finds no GPU here: name the architectures, as in get-deps.sh cuda \"80;90\""; exit 1; }
+      backend_options=(-DGGML_CUDA=ON "-DCMAKE_CUDA_ARCHITECTURES=$architectures" -DGGML_CUDA_FA=OFF -DGGML_CUDA_NCCL=OFF)
+      ;;
+  esac
+}
+
+# build_backend LIBRARY: the module is loaded by a program that already has ggml's other libraries.
+build_backend() {
+  rm -rf "$cache"/build.*
+  work=$(mktemp -d "$cache/build.XXXXXX")
+  trap 'rm -rf "$work"' EXIT
+  fetch_source "$work"
+  local patch
+  for patch in "$here/ggml/$wanted"/*.patch; do
+    [ ! -e "$patch" ] || patch --quiet --strip=1 -d "$work/llama_cpp_python-$version/vendor/llama.cpp" <"$patch" >&2
+  done
+  say "building ggml's library for $wanted (vulkan: about 10 minutes on two cores; cuda: up to an hour; once)"
+  # shellcheck disable=SC2016
+  CC=$cc CXX=$cxx cmake -S "$work/llama_cpp_python-$version/vendor/llama.cpp" -B "$work/backend" -G Ninja -DCMAKE_BUILD_TYPE=Release \
+    -DBUILD_SHARED_LIBS=ON -DGGML_BACKEND_DL=ON -DGGML_CPU=OFF -DGGML_NATIVE=OFF -DGGML_CCACHE=OFF "${backend_options[@]}" \
+    -DLLAMA_BUILD_{COMMON,TESTS,TOOLS,EXAMPLES,SERVER,APP}=OFF -DLLAMA_CURL=OFF -DGIT_EXE=OFF \
+    -DCMAKE_BUILD_WITH_INSTALL_RPATH=ON '-DCMAKE_INSTALL_RPATH=$ORIGIN' >"$work/log" 2>&1 &&
+    cmake --build "$work/backend" --target "ggml-$wanted" 2>&1 | watched "$work/log" ||
+    { tail -n 30 "$work/log" >&2; say "ggml's library for $wanted could not be built"; exit 1; }
+  cp "$work/backend/bin/libggml-$wanted.so" "$1.part"
+  mv "$1.part" "$1"
+}
+
 readonly wanted=${1:-native}
 case $wanted in
-  packages | portable | native) ;;
-  *) say "get-deps.sh has no '$wanted': it takes packages, portable or nothing"; exit 2 ;;
+  packages) more=("${@:2}") ;;
+  portable | native | vulkan | cuda) more=() ;;
+  *) say "get-deps.sh has no '$wanted': it takes packages, portable, vulkan, cuda or nothing"; exit 2 ;;
 esac
-install_packages "${packages[@]}" "${@:2}"
+install_packages "${packages[@]}" "${more[@]}"
 install_packages libdnnl-dev || say "going on without oneDNN: long prompts will be slower"
 if [ "$wanted" = packages ]; then exit 0; fi
-if [ "$wanted" != portable ] && installed; then exit 0; fi
+if [ "$wanted" != portable ] && installed; then
+  [[ $wanted != vulkan && $wanted != cuda ]] || say "ggml is installed: its library for $wanted must come from there"
+  exit 0
+fi
 choose_compiler
 prefix=$(folder)
-if [ ! -d "$prefix" ]; then
+backend=
+if [[ $wanted = vulkan || $wanted = cuda ]]; then backend=$prefix/lib/libggml-$wanted.so; fi
+if [ ! -d "$prefix" ] || { [ -n "$backend" ] && [ ! -e "$backend" ]; }; then
   mkdir -p "$cache"
   exec 9>"$cache/lock"
   flock 9
+fi
+if [ ! -d "$prefix" ]; then
   if needs_other_compiler && ! install_packages clang-16; then say "going on without clang-16: long prompts will be slower"; fi
   choose_compiler
   prefix=$(folder)
   [ -d "$prefix" ] || build "$prefix"
+fi
+if [ -n "$backend" ] && [ ! -e "$backend" ]; then
+  choose_backend_options "${@:2}"
+  build_backend "$backend"
 fi
 echo "$prefix"

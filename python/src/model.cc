@@ -12,6 +12,7 @@
 #include "hub/fetch.h"
 #include "options.h"
 #include "session_state.h"
+#include "winnow/devices.h"
 #include "winnow/error.h"
 
 namespace winnow::python {
@@ -70,11 +71,13 @@ nb::bytes pieces(const Model& model, const nb::object& tokens) {
 }
 
 std::shared_ptr<Model> load(const std::string& path, const std::string& hf, bool offline, float rope_freq_base,
-                            const std::string& rope_scaling, const std::string& chat_template) {
+                            const std::string& rope_scaling, const std::string& chat_template,
+                            const std::string& device) {
   if (path.empty() == hf.empty()) throw UsageError("give either the path of a model or hf='USER/REPO:QUANT'");
   const nb::gil_scoped_release nogil;
   const auto file = hf.empty() ? path : hub::fetch(hf, {offline, [](const hub::Progress&) { handle_signals(); }});
-  return std::const_pointer_cast<Model>(Model::load(file, {rope_freq_base, rope_scaling, chat_template}));
+  return std::const_pointer_cast<Model>(
+      Model::load(file, {rope_freq_base, rope_scaling, chat_template, open_device(device)}));
 }
 
 void bind_info(nb::module_& m) {
@@ -100,16 +103,24 @@ void bind_info(nb::module_& m) {
 
 void bind_model(nb::module_& m) {
   bind_info(m);
+  nb::class_<DeviceInfo>(m, "DeviceInfo", "A GPU that a ggml backend has found.")
+      .def_ro("name", &DeviceInfo::name)
+      .def_ro("description", &DeviceInfo::description)
+      .def_ro("free_bytes", &DeviceInfo::free_bytes)
+      .def_ro("total_bytes", &DeviceInfo::total_bytes);
+  m.def("devices", devices, "GPUs of the ggml backends that can be loaded.");
   nb::class_<Model>(
       m, "Model", "Weights and vocabulary of a GGUF file. Immutable; any number of threads and sessions may share it.")
       .def_static(
           "load", load, nb::arg("path") = "", nb::kw_only(), nb::arg("hf") = "", nb::arg("offline") = false,
           nb::arg("rope_freq_base") = 0.0F, nb::arg("rope_scaling") = "", nb::arg("chat_template") = "",
+          nb::arg("device") = "cpu",
           "path: a GGUF file, or the first of a model's parts.\n"
           "hf: 'USER/REPO' or 'USER/REPO:QUANT' instead of a path, downloaded from the hub to its cache if necessary.\n"
           "offline: only from the cache.\n"
           "rope_freq_base: 0 is the file's. rope_scaling: 'none', 'linear:FACTOR', 'yarn:FACTOR', or '' (the file's).\n"
           "chat_template: a Jinja source, or '' for the file's.\n"
+          "device: where the network is computed: 'cpu', 'auto', a backend of ggml, or a GPU's name in devices().\n"
           "Raises ModelError, OutOfMemoryError, UsageError.")
       .def_prop_ro("info", &Model::info, nb::rv_policy::reference_internal)
       .def(

@@ -11,6 +11,7 @@
 #include "cli/counts.h"
 #include "cli/output.h"
 #include "cli/wording.h"
+#include "winnow/devices.h"
 #include "winnow/error.h"
 
 namespace winnow::cli {
@@ -118,6 +119,7 @@ void check_machine(const CommonArguments& a, CommonOptions& o) {
   if (a.pack == "layer") o.session.pack = Pack::layer;
   if (a.pack == "resident") o.session.pack = Pack::resident;
   o.session.check();
+  o.loading.device = open_device(a.device);
 }
 
 }  // namespace
@@ -134,6 +136,10 @@ void add_machine_options(CLI::App& command, CommonArguments& a, CommonOptions& o
                   "bf16 weights for long prompts: one layer at a time if that is faster (auto) or always (layer), or "
                   "all in memory (resident)")
       ->check(CLI::IsMember({"auto", "layer", "resident"}));
+  command.add_option("--device", a.device,
+                     "where the network is computed: cpu, auto (a GPU if there is one), or a GPU by ggml's backend or "
+                     "by its name in winnow devices; attention stays on the CPU; so far tried only with Vulkan on a "
+                     "CPU, on no GPU");
   command.add_option("--rope-freq-base", o.loading.rope_freq_base, "RoPE base (default: the file's)");
   command.add_option(
       "--rope-scaling", o.loading.rope_scaling,

@@ -13,6 +13,7 @@ namespace winnow::cli {
 void add_run(CLI::App& app);
 void add_chat(CLI::App& app);
 void add_methods(CLI::App& app);
+void add_devices(CLI::App& app);
 void add_inspect(CLI::App& app);
 void add_docs(CLI::App& app);
 void add_bench(CLI::App& app);

@@ -82,6 +82,7 @@ int run_command_line(int argc, char** argv) {
   add_run(app);
   add_chat(app);
   add_methods(app);
+  add_devices(app);
   add_inspect(app);
   add_docs(app);
   add_bench(app);

@@ -101,6 +101,8 @@ USAGE = {
     "budget over 100 %": (["--kv", "snapkv", "--budget", "120%"], ["'120%'"]),
     "kv type": (["--kv-type", "q5_1"], ["q5_1", "q8_0"]),
     "threads": (["--threads", "0"], ["0 threads"]),
+    "device": (["--device", "gpu7"], ["'gpu7' is not a device", "cpu, auto"]),
+    "device without its library": (["--device", "musa"], ["no device 'musa'", "libggml-musa.so"]),
     "precision": (["--precision", "f16"], ["f16", "bf16"]),
     "pack": (["--pack", "column"], ["column", "resident"]),
     "pack in f32": (["--pack", "layer", "--precision", "f32"], ["layer", "f32"]),

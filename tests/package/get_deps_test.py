@@ -101,3 +101,20 @@ def test_gcc_that_compiles_amx_right_builds_it_and_needs_no_other(tmp_path, clan
 def test_gcc_that_does_not_gives_way_to_clang_or_leaves_amx_out(tmp_path):
     assert choice(tmp_path, 12, clang=False) == ["c++ -mno-amx-tile -mno-amx-int8 -mno-amx-bf16", "needs another"]
     assert choice(tmp_path, 12, clang=True) == [f"clang++-16 {WITH_AMX}"]
+
+
+# The libraries of GPUs are built when they are asked for; both requests end before anything is fetched.
+@pytest.mark.parametrize(
+    ("programs", "sentence"),
+    [({}, "there is no nvcc in PATH"), ({"nvcc": "true\n", "nvidia-smi": "exit 9\n"}, "name the architectures")],
+)
+def test_a_library_for_cuda_needs_nvcc_and_architectures(tmp_path, programs, sentence):
+    for name, text in programs.items():
+        (tmp_path / name).write_text(HEAD + text)
+        (tmp_path / name).chmod(0o755)
+    text = (SOURCE / "tools/get-deps.sh").read_text()
+    begin, end = text.index("# Compute capabilities"), text.index("# build_backend")
+    script = f'say() {{ echo "$*" >&2; }}\nwanted=cuda\n{text[begin:end]}choose_backend_options\n'
+    environment = {"PATH": f"{tmp_path}:/usr/bin:/bin"}
+    done = subprocess.run(["bash", "-uc", script], capture_output=True, text=True, env=environment, check=False)
+    assert (done.returncode, sentence in done.stderr) == (1, True), done.stderr
