@@ -158,6 +158,7 @@ def main():
     parser.add_argument("--cold", default="", help="of turns: servers that have this in their names read the last prompt from a cold start, too")
     parser.add_argument("--plot", help="of turns: an SVG file of the time to the first token by turn; needs gnuplot")
     parser.add_argument("--conversations", type=int, default=1000, help="of conversations and recall")
+    parser.add_argument("--plain", action="store_true", help="of recall: a text without a chat template, for base models")
     parser.add_argument("--context", type=int, default=9216, help="tokens of one request at most; more than the default model was trained with")
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()

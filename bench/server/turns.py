@@ -31,6 +31,13 @@ def ask(server, messages, **fields):
     return Turn(text, (first - begin) * 1e3, usage["prompt_tokens"], cached)
 
 
+def complete(server, text, **fields):
+    """The same for a text that the model goes on with."""
+    reply = server.ask(text, max_tokens=ANSWER, **fields)
+    cached = reply["usage"].get("prompt_tokens_details", {}).get("cached_tokens", 0)
+    return Turn(reply["choices"][0]["text"], 0, reply["usage"]["prompt_tokens"], cached)
+
+
 def conversation(arguments, server, texts):
     """The turns, the server's peak memory after them, and the last turn from a cold start if the server is to make one."""
     words = server.words(texts)
