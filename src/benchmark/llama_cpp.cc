@@ -5,6 +5,7 @@
 #include <llama.h>
 
 #include <algorithm>
+#include <array>
 
 #include "base/as_size.h"
 #include "device/backend_log.h"
@@ -66,10 +67,12 @@ void Llama::Free::operator()(llama_batch* batch) const {
   delete batch;
 }
 
-std::shared_ptr<llama_model> Llama::load(const std::string& path) {
+std::shared_ptr<llama_model> Llama::load(const std::string& path, const device::Device* device) {
   device::forward_backend_log();
-  std::shared_ptr<llama_model> out(llama_model_load_from_file(path.c_str(), llama_model_default_params()),
-                                   llama_model_free);
+  std::array<ggml_backend_dev_t, 2> devices{device == nullptr ? nullptr : device->of_ggml(), nullptr};
+  auto params = llama_model_default_params();
+  params.devices = devices.data();  // by default libllama takes all GPUs
+  std::shared_ptr<llama_model> out(llama_model_load_from_file(path.c_str(), params), llama_model_free);
   if (out == nullptr) throw ModelError(path + ": libllama cannot load it");
   return out;
 }

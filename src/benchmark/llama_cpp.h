@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "device/device.h"
 #include "winnow/kv_type.h"
 #include "winnow/model.h"
 
@@ -46,8 +47,9 @@ struct LlamaOptions {
 /// sequence).
 class Llama {
  public:
-  /// Loads a model's weights, which several objects may share. Throws ModelError if libllama cannot load it.
-  static std::shared_ptr<llama_model> load(const std::string& path);
+  /// Loads a model's weights, which several objects may share, on a device or, if it is null, on the CPU. Throws
+  /// ModelError if libllama cannot load it.
+  static std::shared_ptr<llama_model> load(const std::string& path, const device::Device* device = nullptr);
 
   /// Throws ModelError if libllama cannot create the context.
   Llama(std::shared_ptr<llama_model> model, const LlamaOptions& options);

@@ -12,7 +12,7 @@
 namespace winnow::device {
 
 std::size_t Device::available() const {
-  auto* const device = ggml_backend_get_device(backend_.get());
+  auto* const device = of_ggml();
   if (device == nullptr) return std::numeric_limits<std::size_t>::max();
   std::size_t free = 0;
   std::size_t all = 0;

@@ -25,6 +25,7 @@ class Device {
   explicit Device(ggml_backend_ptr backend, const Kernels* kernels = nullptr, void* stream = nullptr)
       : backend_(std::move(backend)), kernels_(kernels), stream_(stream) {}
 
+  ggml_backend_dev_t of_ggml() const { return ggml_backend_get_device(backend_.get()); }
   std::string name() const { return ggml_backend_name(backend_.get()); }
   const Kernels* kernels() const { return kernels_; }
   void* stream() const { return stream_; }

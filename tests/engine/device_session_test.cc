@@ -124,7 +124,7 @@ class OnADevice : public testing::TestWithParam<std::string> {
     write_tiny_gguf(GetParam() == "llama" ? TinyModel{} : tiny_of(GetParam()), path_);
     const auto calibration = calibrated(folder_ / "model.cal", *Model::load(path_));
     cpu_ = std::make_unique<Side>(path_, calibration);
-    device_ = std::make_unique<Side>(path_, calibration, host_device());
+    device_ = std::make_unique<Side>(path_, calibration, tested_device());
   }
 
   void expect_the_same() {
@@ -240,7 +240,7 @@ TEST(RequestsOnADevice, are_answered_like_those_on_the_cpu) {
   const std::string path = folder / "tiny.gguf";
   write_tiny_gguf(TinyModel{}, path);
   std::vector<std::vector<std::vector<Token>>> answers;
-  for (const auto& device : {std::shared_ptr<device::Device>(), host_device()}) {
+  for (const auto& device : {std::shared_ptr<device::Device>(), tested_device()}) {
     const auto model = Model::load(path, {.device = device});
     Session session(model, {.threads = 1, .precision = Precision::f32, .chunk = 64});
     Scheduler scheduler(session, {.texts = {.memory = std::size_t{1} << 20U}});
@@ -268,7 +268,7 @@ TEST(SessionsOnOneDevice, may_run_at_the_same_time) {
   TempFolder folder;
   const std::string path = folder / "tiny.gguf";
   write_tiny_gguf(TinyModel{}, path);
-  const auto model = Model::load(path, {.device = host_device()});
+  const auto model = Model::load(path, {.device = tested_device()});
   std::vector<std::vector<Token>> answers(3);
   const auto answer = [&](std::vector<Token>& out) {
     Side side(model);

@@ -72,7 +72,7 @@ class DeviceParity : public testing::TestWithParam<Case> {
 
 TEST_P(DeviceParity, every_token_and_a_batch_of_five) {
   const auto& model = GetParam().model;
-  const auto device = host_device();
+  const auto device = tested_device();
   expect_parity(path_, tolerance(model), largest_gain(model), kPrompt, {1, 7, kPrompt}, device);
   EXPECT_EQ(device->account().held(), 0U) << "all of it is free again";
 }

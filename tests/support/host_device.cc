@@ -5,9 +5,12 @@
 #include <ggml-cpu.h>
 #include <sys/mman.h>
 
+#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <mutex>
+
+#include "winnow/devices.h"
 
 namespace winnow::test {
 
@@ -180,6 +183,11 @@ std::shared_ptr<device::Device> host_device_with_kernels(std::size_t bytes) {
                                unlocked<&Kernels::store, device::StoreTask>};
   auto* const host = new HostDevice(bytes, GGML_OP_NONE);
   return std::make_shared<device::Device>(ggml_backend_ptr(host->backend()), &kernels, host);
+}
+
+std::shared_ptr<device::Device> tested_device() {
+  const char* const name = std::getenv("WINNOW_TEST_DEVICE");
+  return name == nullptr ? host_device() : open_device(name);
 }
 
 std::shared_ptr<device::Device> host_device(std::size_t bytes, ggml_op refused) {

@@ -13,8 +13,10 @@ namespace winnow::test {
 /// or copies, so a program that reads or writes it dies at once. New memory is NaN. Allocations fail beyond `bytes`,
 /// and it does not support the operation `refused`.
 std::shared_ptr<device::Device> host_device(std::size_t bytes = std::numeric_limits<std::size_t>::max(),
-                                           ggml_op refused = GGML_OP_NONE);
+                                            ggml_op refused = GGML_OP_NONE);
 
+/// The device that the variable WINNOW_TEST_DEVICE names, as in open_device(); by default a host device.
+std::shared_ptr<device::Device> tested_device();
 /// The same with winnow's kernels, run by the emulator.
 std::shared_ptr<device::Device> host_device_with_kernels(std::size_t bytes = std::numeric_limits<std::size_t>::max());
 
