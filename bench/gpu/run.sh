@@ -2,13 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 # Tests and benchmarks that need a GPU, for a bare machine: the programs are in FOLDER (see docs/gpu.md); nothing is
 # installed or built.
-#   run.sh right FOLDER RECORDS     checks the kernels: their test suite, alone and under compute-sanitizer
+#   run.sh right FOLDER RECORDS     checks the kernels, alone and under compute-sanitizer, and the engine on the GPU: every
+#                                   architecture against llama.cpp on the CPU, every method against the CPU
 #   run.sh figures FOLDER RECORDS   measures their speed, beside PyTorch's attention
 # Each part has a time limit and writes RECORDS/PART.log while it runs. A failing part does not stop the others.
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 wanted=${1:?right or figures} folder=${2:?folder of the programs} records=${3:?folder for the records}
 mkdir -p "$records"
+export LD_LIBRARY_PATH=$folder WINNOW_TEST_DEVICE=cuda
 failed=0
 
 # part NAME SECONDS COMMAND...
@@ -43,6 +45,10 @@ case $wanted in
   right)
     part versions 10 bash -c versions
     part kernels 90 "$folder/device_test" --gtest_also_run_disabled_tests
+    part devices 10 "$folder/winnow" devices
+    part architectures 60 "$folder/device_parity_test" --gtest_filter='*Parity*'
+    part prompts 60 "$folder/device_prefill_test"
+    part methods 90 "$folder/device_session_test"
     for tool in memcheck racecheck synccheck initcheck; do part "$tool" 40 bash -c "sanitize $tool"; done
     ;;
   figures)

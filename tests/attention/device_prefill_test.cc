@@ -87,7 +87,7 @@ class DevicePrefill : public testing::Test {
   }
 
   MemoryAccount account_;
-  std::shared_ptr<winnow::device::Device> device_ = test::host_device_with_kernels();
+  std::shared_ptr<winnow::device::Device> device_ = test::tested_device_with_kernels();
   device::Prefill attention_{*device_, cpu()};
 };
 

@@ -203,7 +203,7 @@ Kept kept_by_kernels(const TinyModel& model, const std::vector<std::string>& spe
   write_tiny_gguf(model, path);
   const auto calibration = calibrated(folder / "model.cal", *Model::load(path));
   Side cpu(path, calibration, host_device(), Precision::automatic);
-  Side kernels(path, calibration, host_device_with_kernels(), Precision::automatic);
+  Side kernels(path, calibration, tested_device_with_kernels(), Precision::automatic);
   Kept kept;
   for (const auto& spec : specs) {
     SCOPED_TRACE(spec);

@@ -190,6 +190,12 @@ std::shared_ptr<device::Device> tested_device() {
   return name == nullptr ? host_device() : open_device(name);
 }
 
+std::shared_ptr<device::Device> tested_device_with_kernels() {
+  auto device = tested_device();
+  const bool is_named = std::getenv("WINNOW_TEST_DEVICE") != nullptr;
+  return is_named && device->kernels() != nullptr ? device : host_device_with_kernels();
+}
+
 std::shared_ptr<device::Device> host_device(std::size_t bytes, ggml_op refused) {
   return std::make_shared<device::Device>(ggml_backend_ptr((new HostDevice(bytes, refused))->backend()));
 }

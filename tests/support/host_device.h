@@ -15,9 +15,12 @@ namespace winnow::test {
 std::shared_ptr<device::Device> host_device(std::size_t bytes = std::numeric_limits<std::size_t>::max(),
                                             ggml_op refused = GGML_OP_NONE);
 
-/// The device that the variable WINNOW_TEST_DEVICE names, as in open_device(); by default a host device.
-std::shared_ptr<device::Device> tested_device();
 /// The same with winnow's kernels, run by the emulator.
 std::shared_ptr<device::Device> host_device_with_kernels(std::size_t bytes = std::numeric_limits<std::size_t>::max());
+
+/// The device that the variable WINNOW_TEST_DEVICE names, as in open_device(); by default a host device.
+std::shared_ptr<device::Device> tested_device();
+/// The same; a host device if that one has no kernels of winnow.
+std::shared_ptr<device::Device> tested_device_with_kernels();
 
 }  // namespace winnow::test
