@@ -3,7 +3,6 @@
 
 #include <spdlog/fmt/fmt.h>
 
-#include <algorithm>
 #include <numeric>
 #include <utility>
 
@@ -44,37 +43,30 @@ store::NewValue FiledRows::finished() {
 }
 
 FiledRows::Found FiledRows::open() {
-  const auto found = values_->get(name_.key.print(), bytes_);
+  const auto found = values_->get_part(name_.key.print(), bytes_, {0, value_head_bytes(name_, sizes_)});
   if (!found) return Found::missing;
   if (found->parts.empty()) return Found::damaged;
-  auto rest = found->parts.front();
-  auto sums = sums_of(rest, name_, sizes_);
+  auto sums = sums_of(found->parts.front(), name_, sizes_);
   if (!sums) return Found::damaged;
   sums_ = std::move(*sums);
-  rest = rest.subspan(value_head_bytes(name_, sizes_));
-  for (std::size_t layer = 0; layer < sizes_.size(); ++layer) {
-    if (hash_of(rest.first(sizes_[layer])) != sums_[layer]) return Found::damaged;
-    rest = rest.subspan(sizes_[layer]);
-  }
   return Found::good;
 }
 
-bool FiledRows::read_layer(int layer, std::span<std::byte> to) const {
+std::optional<store::Lease> FiledRows::read_layer(int layer) const {
   const std::size_t place = place_of(layer);
   try {
-    const auto found = values_->get_part(name_.key.print(), bytes_, {place, place + to.size()});
-    if (!found) return false;
-    if (!found->parts.empty()) std::ranges::copy(found->parts.front(), to.begin());
-    if (!found->parts.empty() && hash_of(to) == sums_[as_size(layer)]) return true;
+    auto found = values_->get_part(name_.key.print(), bytes_, {place, place + sizes_[as_size(layer)]});
+    if (!found) return std::nullopt;
+    if (!found->parts.empty() && hash_of(found->parts.front()) == sums_[as_size(layer)]) return found;
     values_->erase(name_.key.print());  // so that a good one takes its place
   } catch (const StoreError& error) {
     log().warn("{}", error.what());
   }
-  return false;
+  return std::nullopt;
 }
 
-void FiledRows::read(int layer, std::span<std::byte> to) const {
-  if (read_layer(layer, to)) return;
+store::Lease FiledRows::read(int layer) const {
+  if (auto rows = read_layer(layer)) return *std::move(rows);
   is_lost_ = true;
   throw TextLost(fmt::format("a block of a text in {} is gone; the text is read anew from there", values_->name()));
 }

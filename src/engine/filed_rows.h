@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <stdexcept>
 #include <vector>
@@ -37,10 +38,10 @@ class FiledRows {
   store::NewValue finished();
   bool is_new() const { return part_ != nullptr; }
 
-  /// Reads and checks all bytes of a stored value. Throws StoreError.
+  /// Reads and checks the head of a stored value: the rows are checked when they are read. Throws StoreError.
   Found open();
-  /// Throws TextLost if the value is gone or damaged since open().
-  void read(int layer, std::span<std::byte> to) const;
+  /// Rows of a layer, as one part. Throws TextLost if they are gone or damaged.
+  store::Lease read(int layer) const;
   /// True after read() has failed.
   bool is_lost() const { return is_lost_; }
 
@@ -49,7 +50,7 @@ class FiledRows {
  private:
   /// Place of a layer in the value.
   std::size_t place_of(int layer) const;
-  bool read_layer(int layer, std::span<std::byte> to) const;
+  std::optional<store::Lease> read_layer(int layer) const;
 
   std::shared_ptr<store::Values> values_;
   TextName name_;

@@ -48,9 +48,8 @@ void TextBlock::copy(int layer, int first, const cache::LayerScratch& from) {
 
 void TextBlock::put(int layer, int first, cache::LayerScratch& to) const {
   if (rows_) return to.put_rows(first, kTokens, type_, rows_->layer(layer).data());
-  std::vector<std::byte> rows(filed_->sizes()[as_size(layer)]);
-  filed_->read(layer, rows);
-  to.put_rows(first, kTokens, type_, rows.data());
+  const auto rows = filed_->read(layer);
+  to.put_rows(first, kTokens, type_, rows.parts.front().data());
 }
 
 std::vector<TextStore::Node*> TextStore::chain(std::string_view owner, std::span<const Token> text) const {

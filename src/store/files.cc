@@ -56,6 +56,8 @@ bool OpenFile::is_at(const std::string& path) const {
   return here.st_dev == there.st_dev && here.st_ino == there.st_ino;
 }
 
+void OpenFile::will_be_read() const { posix_fadvise(file_.get(), 0, 0, POSIX_FADV_WILLNEED); }
+
 std::size_t OpenFile::read_at(std::size_t begin, std::span<std::byte> out) const {
   std::size_t done = 0;
   while (done < out.size()) {

@@ -43,6 +43,8 @@ class OpenFile {
   /// Reads parts, each to an address that is aligned for all types. A part is too short if the file was cut meanwhile.
   Lease read(std::span<const ByteRange> ranges) const;
   Bytes read_all() const;
+  /// Lets the kernel read the file ahead.
+  void will_be_read() const;
 
  private:
   OpenFile(Descriptor file, std::size_t size) : file_(std::move(file)), size_(size) {}

@@ -136,6 +136,7 @@ class ValueFolder : public Values {
       const auto file = OpenFile::open(path_of(key));
       if (!file) return std::nullopt;
       if (file->size() != size) return Lease{file->size(), {}, nullptr};
+      if (range.begin == 0 && range.end < size) file->will_be_read();
       Lease out = file->read(std::span(&range, 1));
       if (out.parts.front().size() != length_in(range, size)) out.parts.clear();  // cut off meanwhile
       return out;

@@ -54,7 +54,8 @@ class Values {
   /// Begins a value of `size` bytes, which keep() will store. Null if this process has begun as many as have room.
   /// Lives no longer than the store.
   virtual std::unique_ptr<ValuePart> begin(const std::string& key, std::size_t size) = 0;
-  /// Reads a part of a value like get(). REQUIRES: room for parts.
+  /// Reads a part of a value like get(); after its beginning, the rest is expected to be read soon. REQUIRES: room for
+  /// parts.
   virtual std::optional<Lease> get_part(const std::string& key, std::size_t size, const ByteRange& range) = 0;
   /// Stores the missing values of a chain, from its beginning. Records that all were used now, with earlier values of
   /// the chain a little later, so that the chain's end is dropped first. Stops if there is no more room, or if a
