@@ -57,7 +57,7 @@ missing_packages() {
       python3-pip) python3 -m pip --version >/dev/null 2>&1 ;;
       python3-pytest) command -v pytest-3 >/dev/null || command -v pytest >/dev/null ;;
       libboost-dev) has_boost ;;
-      python3-jsonschema | python3-prometheus-client | python3-jinja2 | lib* | *-dev) is_installed "$p" ;;
+      python3-jsonschema | python3-prometheus-client | python3-jinja2 | lib* | *-dev | *-headers) is_installed "$p" ;;
       *) command -v "$p" >/dev/null ;;
     esac || echo "$p"
   done
