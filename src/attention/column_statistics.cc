@@ -14,6 +14,7 @@ bool QueryRowSet::contains(int i, int n) const {
       return i >= n - count;
     case Kind::all:
     case Kind::band:
+    case Kind::copies:
       return true;
     case Kind::listed:
       return std::binary_search(list.begin(), list.end(), i);
@@ -27,6 +28,7 @@ int QueryRowSet::first(int n) const {
       return std::max(0, n - count);
     case Kind::all:
     case Kind::band:
+    case Kind::copies:
       return 0;
     case Kind::listed:
       return list.empty() ? n : list.front();

@@ -17,11 +17,16 @@ const std::vector<QueryRowSet> kRows = {
     {Kind::band, 40, {}},
     {Kind::listed, 0, {0, 3, 64, 150, 151, 170}},
     {Kind::listed, 0, {}},
+    {Kind::copies, 0, {}},
 };
+
+constexpr int kCopyDistance = 70;
 
 /// Whether row i is observed at key j, as attention.h defines it.
 bool observed(const QueryRowSet& rows, int i, int j, int n) {
   switch (rows.kind) {
+    case Kind::copies:
+      return i - kCopyDistance == j || i - kCopyDistance == j - 1;
     case Kind::last:
       return n - i <= rows.count;
     case Kind::all:
@@ -67,7 +72,7 @@ std::vector<ColumnStatistics> all_columns(const Prompt& prompt) {
   std::vector<ColumnStatistics> out;
   for (const auto& rows : kRows) {
     for (const Reduction reduction : {Reduction::sum, Reduction::max}) {
-      out.emplace_back(ColumnRequest{rows, reduction}, prompt.shape.query_heads, prompt.n);
+      out.emplace_back(ColumnRequest{rows, reduction}, prompt.shape.query_heads, prompt.n).begin_copy(kCopyDistance);
     }
   }
   for (const Reduction reduction : {Reduction::sum, Reduction::max}) {

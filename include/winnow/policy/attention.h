@@ -45,6 +45,7 @@ struct WINNOW_EXPORT QueryRowSet {
     all,
     band,    ///< all rows, each only at itself and the `count` keys before it
     listed,  ///< the rows in `list`, ascending
+    copies,  ///< all rows, each only at the key that it copies and the next one; see ColumnStatistics::begin_copy()
   };
   Kind kind = Kind::all;
   int count = 0;
@@ -122,6 +123,9 @@ class WINNOW_EXPORT ColumnStatistics {
   }
   /// Continues after the first `rows` rows, from their statistics for their own keys, [H_q][rows].
   void take_state(int rows, const float* from);
+  /// The next rows copy tokens: row i that of key i - `distance`. For QueryRowSet::Kind::copies.
+  void begin_copy(int distance) { copy_distance_ = distance; }
+  int copy_distance() const { return copy_distance_; }
   /// Copies these statistics to `to` [H_q][rows] when the first `rows` rows have passed. REQUIRES: a multiple of 64.
   void keep_state(int rows, float* to) { kept_.emplace(rows, to); }
   /// Attention has added the first `rows` rows to a head's statistics, and no others.
@@ -136,6 +140,7 @@ class WINNOW_EXPORT ColumnStatistics {
   ColumnRequest request_;
   int query_heads_;
   int n_;
+  int copy_distance_ = 0;
   CountedVector<float> values_;
   std::map<int, float*> kept_;  ///< destinations of states, by rows
 };

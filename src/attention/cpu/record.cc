@@ -24,20 +24,37 @@ struct Stripe {
   float* out;  ///< for key `begin`
 };
 
-/// Number of first rows of the stripe that are within `width` of `key`; later rows are too far from it.
-int rows_within(const Stripe& s, int key, int width) { return std::clamp(key + width - s.first_row + 1, 0, s.queries); }
+/// Rows of a stripe that are observed at a key.
+struct RowsAtKey {
+  int begin = 0;
+  int end = 0;
+  int keys = 1;  ///< consecutive keys at which these rows are observed
+};
 
-void record_stripe(const ColumnRequest& request, const Stripe& s, const float* weight) {
-  const bool band = request.rows.kind == QueryRowSet::Kind::band;
+RowsAtKey rows_at(int key, const ColumnStatistics& statistics, const Stripe& s) {
+  using Kind = QueryRowSet::Kind;
+  const auto& rows = statistics.request().rows;
+  const auto first = [&s](int row) { return std::clamp(row - s.first_row, 0, s.queries); };
+  if (rows.kind == Kind::copies) {
+    const int copy = key + statistics.copy_distance();
+    return {first(copy - 1), first(copy + 1)};
+  }
+  const int end = rows.kind == Kind::band ? first(key + rows.count + 1) : s.queries;
+  return {0, end, end < s.queries ? 1 : s.end - key};
+}
+
+void record_stripe(const ColumnStatistics& statistics, const Stripe& s, const float* weight) {
   Columns c;
   c.p = s.p;
-  c.first_query = s.first_query;
-  c.weight = weight;
   for (int key = s.begin; key < s.end; key += c.keys) {
-    c.queries = band ? rows_within(s, key, request.rows.count) : s.queries;
-    c.keys = c.queries < s.queries ? 1 : s.end - key;
+    const auto rows = rows_at(key, statistics, s);
+    c.keys = rows.keys;
+    c.queries = rows.end - rows.begin;
+    if (c.queries == 0) continue;
+    c.first_query = s.first_query + rows.begin;
+    c.weight = weight + rows.begin;
     c.first_key = key - s.first_of_tile;
-    if (request.reduction == Reduction::sum) {
+    if (statistics.request().reduction == Reduction::sum) {
       add_to_sums(c, s.out + (key - s.begin));
     } else {
       raise_maxima(c, s.out + (key - s.begin));
@@ -76,7 +93,8 @@ void record_columns(const Block& block, const ColumnStatistics& statistics, floa
   const int nearest = request.rows.kind == QueryRowSet::Kind::band ? block.first_key - request.rows.count : 0;
   const int first = std::max(record.keys.begin, nearest);
   const int last = std::min(record.keys.end, block.visible_keys());
-  const bool is_plain_sum = request.reduction == Reduction::sum && request.rows.kind != QueryRowSet::Kind::band;
+  const bool is_near = request.rows.kind == QueryRowSet::Kind::band || request.rows.kind == QueryRowSet::Kind::copies;
+  const bool is_plain_sum = request.reduction == Reduction::sum && !is_near;
   if (is_plain_sum && block.compute_type == ComputeType::bf16) return add_sums_bf16(block, mask, {first, last}, record);
   const auto units = units_of(block);
   const int keys = tile_keys(block.compute_type);
@@ -88,7 +106,7 @@ void record_columns(const Block& block, const ColumnStatistics& statistics, floa
       const float* const from = block.weight_of(tile) + first_query;
       for (int t = 0; t < block.tokens; ++t) weight[t] = mask[t] * from[t];
       for (const auto& unit : units)
-        record_stripe(request,
+        record_stripe(statistics,
                       {begin, end, tile * keys, first_query + unit.first, block.first_key + unit.first, unit.count,
                        block.tile_of(tile), record.at(unit.unit, head, begin)},
                       weight + unit.first);
