@@ -182,6 +182,7 @@ ChunkObservers Prefill::observers_of(const Chunk& chunk) const {
     if (hparams().layer(layer_).window > 0) return out;
     out.observers.push_back(branches_[*chunk.branch].observer_of_replay(kv_layer(), *chunk.replay));
     out.recorded = chunk.recorded;
+    out.distance = chunk.distance;
     return out;
   }
   for (std::size_t i = 0; i < branches_.size(); ++i) {

@@ -202,10 +202,12 @@ std::vector<PrefillPlan::Chunk> PrefillPlan::passages_of(std::size_t branch, int
     for (const auto& passage : replays[i].passages) {
       const int rows = rows_of(passage, replays[i].request->draft(), session.model->impl().vocab);
       const attention::KeyRange recorded{passage.recorded.begin, std::min(passage.recorded.end, tokens)};
+      const int position = passage.after.value_or(tokens);
       out.push_back({.rows = {row, rows},
-                     .position = passage.after.value_or(tokens),
+                     .position = position,
                      .branch = branch,
                      .replay = i,
+                     .distance = position + rows_before_copy(passage, session.model->impl().vocab) - passage.first,
                      .recorded = recorded});
       row += rows;
     }

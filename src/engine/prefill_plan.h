@@ -60,6 +60,7 @@ class PrefillPlan {
     int after = 0;                           ///< tokens of the prompt that are in the scratch before it
     std::optional<std::size_t> branch = {};  ///< prompt that the rows belong to; nullopt: the common text
     std::optional<std::size_t> replay = {};  ///< index in Branch::replays; nullopt: not a replay
+    int distance = 0;                        ///< of the rows of a replay to the rows that they copy, in the scratch
     attention::KeyRange recorded = {};       ///< keys for which the replay's observer records attention
   };
 

@@ -22,6 +22,7 @@ PromptAttention::PromptAttention(attention::PrefillAttention& attention, const a
     const auto more = observer->columns();
     columns_.insert(columns_.end(), more.begin(), more.end());
   }
+  for (auto* const columns : columns_) columns->begin_copy(chunk_observers_.distance);
   const auto is_scaled = [](const auto* columns) { return columns->request().scale != attention::RowScale::one; };
   if (std::ranges::any_of(columns_, is_scaled)) row_scales_.resize(as_size(scratch.size() - first));
 }

@@ -16,6 +16,7 @@ namespace winnow::engine {
 struct ChunkObservers {
   std::vector<policy::Observer*> observers = {};
   attention::KeyRange recorded = {};
+  int distance = 0;  ///< of rows that copy tokens to the copied rows
 };
 
 /// Attention of a chunk of a prompt in one layer. K and V are stored in the scratch. Each query reads the scratch up to

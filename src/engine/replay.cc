@@ -16,9 +16,13 @@ std::vector<Token> words(const std::string& text, const model::Vocab& vocab) {
 
 }  // namespace
 
+int rows_before_copy(const policy::Passage& passage, const model::Vocab& vocab) {
+  return static_cast<int>(words(passage.ask, vocab).size() + words(passage.reply, vocab).size()) + passage.cue;
+}
+
 int rows_of(const policy::Passage& passage, std::span<const Token> draft, const model::Vocab& vocab) {
-  const std::size_t around = words(passage.ask, vocab).size() + words(passage.reply, vocab).size();
-  return static_cast<int>(around + std::min(draft.size(), as_size(passage.drafted))) + passage.cue + passage.count;
+  const auto drafted = static_cast<int>(std::min(draft.size(), as_size(passage.drafted)));
+  return rows_before_copy(passage, vocab) + passage.count + drafted;
 }
 
 std::vector<Token> tokens_of(const policy::Passage& passage, std::span<const Token> prompt,

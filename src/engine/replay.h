@@ -14,6 +14,9 @@ namespace winnow::engine {
 std::vector<Token> tokens_of(const policy::Passage& passage, std::span<const Token> prompt,
                              std::span<const Token> draft, const model::Vocab& vocab);
 
+/// Number of tokens of a passage before the copy of prompt tokens [first, first + count).
+int rows_before_copy(const policy::Passage& passage, const model::Vocab& vocab);
+
 /// Number of tokens of a passage.
 int rows_of(const policy::Passage& passage, std::span<const Token> draft, const model::Vocab& vocab);
 

@@ -313,6 +313,8 @@ class FakeLayer {
         for (int j = passage.recorded.begin; j < std::min(n_, passage.recorded.end); ++j) {
           float& to = out.head(h)[j];
           for (int i = n_; i < n_ + passage.count + passage.drafted; ++i) {
+            const int copied = passage.first + i - n_;
+            if (replay.rows == policy::ReplayedRows::copies && j != copied && j != copied + 1) continue;
             const double scale = replay.scale == attention::RowScale::one ? 1 : 1 / input_length(i);
             add(static_cast<float>(scale * at(h, i, j)), replay.reduction, to);
           }

@@ -131,12 +131,19 @@ struct Passage {
   bool operator==(const Passage&) const = default;
 };
 
+/// Rows of passages whose attention to a prompt token counts.
+enum class ReplayedRows : std::uint8_t {
+  all,
+  copies,  ///< the copy of the token, and the row before it, which predicts the copy
+};
+
 /// Passages, which do not see one another, and the reduction over their rows of the attention that each prompt token
 /// gets.
 struct Replay {
   std::vector<Passage> passages;
   attention::Reduction reduction = attention::Reduction::max;
   attention::RowScale scale = attention::RowScale::one;
+  ReplayedRows rows = ReplayedRows::all;
   /// Names passages that do not depend on later text: prompts with a common beginning have the same ones after parts of
   /// it. Empty: they may differ.
   std::string name = {};

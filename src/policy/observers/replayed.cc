@@ -41,8 +41,9 @@ class Replayed : public ObserverOf<attention::ColumnStatistics> {
   static std::string state_name(const Wanted& wanted) {
     const auto& replay = wanted.replay;
     if (replay.passages.empty() || replay.name.empty()) return {};
-    return fmt::format("{} {} {}", replay.name, replay.reduction == attention::Reduction::max ? "max" : "sum",
-                       replay.scale == attention::RowScale::one ? "one" : "inverse-input");
+    return fmt::format("{} {} {}{}", replay.name, replay.reduction == attention::Reduction::max ? "max" : "sum",
+                       replay.scale == attention::RowScale::one ? "one" : "inverse-input",
+                       replay.rows == ReplayedRows::all ? "" : " copies");
   }
   /// [columns][H_q]: later passages do not change columns that earlier ones have recorded.
   static constexpr bool kStateGrows = true;
@@ -74,9 +75,11 @@ class Replayed : public ObserverOf<attention::ColumnStatistics> {
 
  private:
   static attention::ColumnRequest observed(const Wanted& wanted) {
-    attention::ColumnRequest all{{attention::QueryRowSet::Kind::all, 0, {}}, wanted.replay.reduction};
-    all.scale = wanted.replay.scale;
-    return all;
+    using Kind = attention::QueryRowSet::Kind;
+    const auto rows = wanted.replay.rows == ReplayedRows::all ? Kind::all : Kind::copies;
+    attention::ColumnRequest out{{rows, 0, {}}, wanted.replay.reduction};
+    out.scale = wanted.replay.scale;
+    return out;
   }
   static int query_heads(const Wanted& wanted, const ObservedLayer& layer) {
     return wanted.replay.passages.empty() ? 0 : layer.shape.query_heads;
