@@ -24,10 +24,22 @@ int ranked_heads(const model::Hparams& hparams) {
   return heads;
 }
 
-void add_scores(const policy::Scores& scores, int first, Ranking& to) {
-  for (int head = 0; head < scores.heads(); ++head)
-    std::ranges::copy(scores.head(head), to.scores.head(first + head).begin());
+void put_heads(const policy::Scores& scores, int first, policy::Scores& to) {
+  for (int head = 0; head < scores.heads(); ++head) std::ranges::copy(scores.head(head), to.head(first + head).begin());
+}
+
+void add_scores(const policy::ScoreParts& parts, int first, Ranking& to) {
+  put_heads(parts.scores, first, to.scores);
+  put_heads(parts.second, first, to.second);
   ++to.layers;
+}
+
+/// Ranks the entries of all layers. `view`: any layer.
+void rank(const policy::Method& method, const policy::LayerView& view, Ranking& ranking) {
+  auto& [scores, second, layers, entries] = ranking;
+  scores = policy::joined(method, {std::move(scores), std::move(second)}, view.budget);
+  second = {0, 0};
+  entries = policy::spread_over_model(method, view, view.budget, scores);
 }
 
 /// The plan of a layer whose heads begin at `first` in the ranking.
@@ -53,10 +65,15 @@ int first_head(const model::Hparams& hparams, int layer) {
 
 }  // namespace
 
-Ranking::Ranking(const model::Hparams& hparams, int tokens) : scores(ranked_heads(hparams), tokens) {}
+Ranking::Ranking(const policy::Method& method, const model::Hparams& hparams, int tokens)
+    : scores(ranked_heads(hparams), tokens), second(method.selection.second_score ? scores.heads() : 0, tokens) {}
 
 std::size_t Ranking::bytes(const model::Hparams& hparams, int tokens) {
   return as_size(ranked_heads(hparams)) * as_size(tokens) * sizeof(float);
+}
+
+std::size_t Ranking::second_bytes(const policy::Method& method, const model::Hparams& hparams, int tokens) {
+  return method.selection.second_score ? bytes(hparams, tokens) : 0;
 }
 
 PrefillBranch::PrefillBranch(Session::Impl& session, const PrefillPlan::Branch& plan, int past,
@@ -156,9 +173,8 @@ void PrefillBranch::compress(std::size_t cache, int kv_layer, const policy::Laye
     plan = plan_by(*rankings_[cache], first_head(session_.hparams, kv_layer), layer, view);
   } else {
     auto& ranking = *rankings_[cache];
-    add_scores(policy::scores_of(layer.method(), view, view.budget), first_head(session_.hparams, kv_layer), ranking);
-    if (ranking.layers == session_.hparams.n_global)
-      ranking.entries = policy::spread_over_model(layer.method(), view, view.budget, ranking.scores);
+    add_scores(policy::score_parts(layer.method(), view, view.budget), first_head(session_.hparams, kv_layer), ranking);
+    if (ranking.layers == session_.hparams.n_global) rank(layer.method(), view, ranking);
     return;
   }
   const Charge counted(session_.account, plan.bytes());

@@ -17,10 +17,14 @@ namespace winnow::engine {
 
 /// Scores of a prompt's entries in all layers without a window, to rank them together.
 struct Ranking {
-  Ranking(const model::Hparams& hparams, int tokens);
+  Ranking(const policy::Method& method, const model::Hparams& hparams, int tokens);
+  /// Bytes of the scores.
   static std::size_t bytes(const model::Hparams& hparams, int tokens);
+  /// Bytes of second scores, until all layers have been ranked.
+  static std::size_t second_bytes(const policy::Method& method, const model::Hparams& hparams, int tokens);
 
   policy::Scores scores;          ///< [KV heads of all layers, layer by layer][n]
+  policy::Scores second;          ///< the same, until they have joined the scores; no heads: there are none
   int layers = 0;                 ///< layers that have added their scores
   std::vector<int> entries = {};  ///< number of entries that each head keeps; empty: not known yet
 };

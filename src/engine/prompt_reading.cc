@@ -59,8 +59,9 @@ Rankings PromptReading::begin_rankings() const {
   for (const auto& branch : plan_.first().branches()) {
     auto& of_prompt = out.emplace_back();
     for (const auto& cache : branch.prompt.caches) {
-      const bool ranks = cache.reading == policy::Reading::ranking;
-      of_prompt.push_back(ranks ? std::make_shared<Ranking>(session_.hparams, branch.prompt.size.tokens) : nullptr);
+      auto& ranking = of_prompt.emplace_back();
+      if (cache.reading == policy::Reading::ranking)
+        ranking = std::make_shared<Ranking>(cache.options.spec.method(), session_.hparams, branch.prompt.size.tokens);
     }
   }
   return out;

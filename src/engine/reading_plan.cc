@@ -122,6 +122,7 @@ struct Between {
   std::size_t growth = 0;    ///< growth of one drafter's cache while it drafts
   std::size_t steps = 0;     ///< work space of its steps; the session keeps it
   std::size_t rankings = 0;
+  std::size_t second = 0;   ///< second scores of the rankings
   std::size_t ranking = 0;  ///< work space for making one ranking
 
   void add(const PromptPass& prompt, const ReadingPlan::Again& again, const Session::Impl& session) {
@@ -137,6 +138,7 @@ struct Between {
       const std::size_t scores = Ranking::bytes(hparams, tokens);
       unfilled += lanes;
       rankings += scores;
+      second += Ranking::second_bytes(cache.options.spec.method(), hparams, tokens);
       ranking = std::max(ranking, policy::top_of_layer_bytes(scores / sizeof(float)));
     }
   }
@@ -156,7 +158,7 @@ ReadingBytes ReadingPlan::bytes_of(const Session::Impl& session) const {
   const auto& second = second_->bytes();
   ReadingBytes out{.work = std::max(first.work, second.work) + more.steps,
                    .device = std::max(first.device, second.device)};
-  out.reach(first.vectors - more.unfilled, first.facts + more.rankings + more.ranking);
+  out.reach(first.vectors - more.unfilled, first.facts + more.rankings + more.second + more.ranking);
   out.reach(more.kept - more.unfilled + more.growth, more.rankings);
   out.reach(more.kept - more.goes + second.vectors, more.rankings + second.facts);
   return out;

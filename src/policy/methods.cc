@@ -52,7 +52,8 @@ std::vector<PartInfo> parts_of(const policy::Method& method) {
   if (method.calibration) out.push_back({"calibration", method.calibration->text});
   const std::vector<PartInfo> always{
       {"observe", observed(method)},
-      {"score", text(method.selection.score, "none")},
+      {"score", method.selection.join ? fmt::format("{}; {}", method.selection.score.text, method.selection.join.text)
+                                      : text(method.selection.score, "none")},
       {"budget over layers", text(method.selection.over_layers, "uniform")},
       {"budget over heads", text(method.selection.over_heads, "uniform")},
       {"always kept", text(method.selection.always_kept, "none")},

@@ -141,9 +141,17 @@ std::vector<LayerBudget> spread_over_layers(const Method& method, int budget, st
   return out;
 }
 
-Scores scores_of(const Method& method, const LayerView& view, int budget) {
-  if (!method.selection.score) return {view.shape.kv_heads, view.tokens()};
-  return method.selection.score.call(view, always_kept_of(method, view, budget));
+ScoreParts score_parts(const Method& method, const LayerView& view, int budget) {
+  const AlwaysKept always_kept = always_kept_of(method, view, budget);
+  const auto scores_by = [&](const ScorePart& part, int heads) {
+    return part ? part.call(view, always_kept) : Scores(heads, view.tokens());
+  };
+  return {scores_by(method.selection.score, view.shape.kv_heads), scores_by(method.selection.second_score, 0)};
+}
+
+Scores joined(const Method& method, ScoreParts parts, int budget) {
+  if (method.selection.join) method.selection.join.call(parts.scores, parts.second, budget);
+  return std::move(parts.scores);
 }
 
 std::vector<int> spread_over_model(const Method& method, const LayerView& view, int budget, const Scores& all) {
@@ -156,7 +164,10 @@ std::vector<int> spread_over_model(const Method& method, const LayerView& view, 
 }
 
 cache::KeepPlan plan(const Method& method, const LayerView& view, int budget, const LayerBudget& layer_budget) {
-  if (!fits(method, view, budget)) return plan(method, view, budget, layer_budget, scores_of(method, view, budget));
+  if (!fits(method, view, budget)) {
+    const Scores scores = joined(method, score_parts(method, view, budget), budget);
+    return plan(method, view, budget, layer_budget, scores);
+  }
   if (!method.lanes.state) return {};
   return plan(method, view, budget, layer_budget, Scores(view.shape.kv_heads, view.tokens()));
 }

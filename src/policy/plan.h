@@ -33,8 +33,15 @@ std::vector<LayerBudget> spread_over_layers(const Method& method, int budget, st
 /// <= the mean budget. Throws std::logic_error if a part's numbers do not add up.
 cache::KeepPlan plan(const Method& method, const LayerView& view, int budget, const LayerBudget& layer_budget);
 
-/// The scores by which plan() ranks entries.
-Scores scores_of(const Method& method, const LayerView& view, int budget);
+/// A layer's scores, [H_kv][n], before the second ones join them.
+struct ScoreParts {
+  Scores scores;
+  Scores second;  ///< no heads: the method has none
+};
+ScoreParts score_parts(const Method& method, const LayerView& view, int budget);
+/// Joins the scores of heads that share a budget of `budget` entries per head. Returns the scores by which they rank
+/// entries.
+Scores joined(const Method& method, ScoreParts parts, int budget);
 
 /// Number of entries of each head of all layers, [heads], if over_heads spreads the budget over all of them. `all`:
 /// scores of all layers, layer by layer; `view`: any layer. REQUIRES: n > budget, and all layers have the same always

@@ -27,6 +27,7 @@ std::size_t plan_bytes(const Method& method, const attention::Shape& shape, int 
   const std::size_t columns = method.lanes.state ? scores * method.lanes.columns.size() : 0;
   const LayerPrompt prompt{tokens, shape.group(), shape.head_dim, shape.kv_heads};
   const std::size_t scoring = method.selection.score_bytes ? method.selection.score_bytes(prompt) : 0;
+  const std::size_t second = method.selection.second_score ? scores : 0;
   if (fits) return scores + std::max(columns, scoring);
   const std::size_t ranking = method.selection.over_heads ? top_of_layer_bytes(all) : 0;
   const std::size_t sides =
@@ -35,7 +36,7 @@ std::size_t plan_bytes(const Method& method, const attention::Shape& shape, int 
       method.lanes.merge ? sides * as_size(entries) * as_size(shape.head_dim) * sizeof(float) : 0;
   const std::size_t merged = vectors + merge_bytes(method, shape, tokens, entries);
   const std::size_t selecting = method.selection.select_bytes ? method.selection.select_bytes(prompt) : 0;
-  return scores + std::max({columns + merged, ranking, selecting, scoring});
+  return scores + std::max({columns + merged, ranking, selecting, scoring, second});
 }
 
 }  // namespace winnow::policy

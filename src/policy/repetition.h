@@ -26,14 +26,19 @@ std::function<Replay(const LayerPrompt&, int budget)> repetition(const Options& 
 std::string repetition_text(const Options& options);
 
 /// Options of kvzip(X), which is winnow's own:
-///   even   budget, as a share of the prompt, from which on the repetition counts as much as X's scores
+///   even    budget, as a share of the prompt, from which on the repetition counts as much as X's scores
+///   demand  the same, as a multiple of the repetition's demand; the larger of both budgets counts
+///   sharp   least mean attention to the tokens that are repeated; if no head has it, nothing counts. In texts of fewer
+///           than 400 tokens it rises in proportion, since chance gives more there.
 ///   and repetition_options()
 std::vector<Option> joined_repetition_options();
 
-/// Makes a method rank entries by the larger of its scores and the attention from a repetition of the prompt. That
-/// attention is multiplied by ((budget / tokens) / `even`)³, but at most by 1. Below 0.02 nothing is repeated. Entries
-/// of a word or chunk all get its score and are then kept one by one. REQUIRES: the method has scores of at least 0, no
-/// replay, and no scores of its own while decoding.
+/// Makes a method rank entries by the larger of its scores and the attention from a repetition of the prompt: that of
+/// the row that repeats the entry's token, or of the row before, which predicts it. The demand of the repetition is the
+/// sum of this attention over the entries of a head, on average over the heads that share a budget. The attention is
+/// multiplied by (budget / max(`even` · tokens, `demand` · demand))³, but at most by 1, and by 0 if that is below 0.02.
+/// If it would be with any demand, nothing is repeated. Entries of a word or chunk all get its score and are then kept
+/// one by one. REQUIRES: the method has scores of at least 0, no replay, and no scores of its own while decoding.
 void join_repetition(Method& method, const Options& options);
 
 }  // namespace winnow::policy

@@ -75,7 +75,7 @@ class KnownTexts : public testing::Test {
 
 std::vector<std::string> every_spec() {
   std::vector<std::string> out = {"kvzip:after=chunk,chunk=100",
-                                  "kvzip(snapkv):after=chunk,chunk=64,even=0.01",
+                                  "kvzip(snapkv):after=chunk,chunk=64,even=0.01,demand=0,sharp=0",
                                   "lookahead(snapkv)",
                                   "kvzip:rank=model",
                                   "kvzip(snapkv)",
@@ -88,7 +88,7 @@ std::vector<std::string> every_spec() {
                                   "ada(h2o):over=model",
                                   "h2o:when=prefill",
                                   "refit(h2o)",
-                                  "kvzip(h2o:when=prefill):after=chunk,chunk=128,even=0.01"};
+                                  "kvzip(h2o:when=prefill):after=chunk,chunk=128,even=0.01,demand=0,sharp=0"};
   for (const auto& method : list_methods()) out.push_back(method.name);
   return out;
 }
@@ -140,17 +140,18 @@ TEST_F(KnownTexts, are_known_from_a_folder_as_from_memory_with_every_method) {
 }
 
 /// Methods that look at all queries or rows, and find the sums over earlier ones.
-const std::vector<std::string> kWithStates = {"h2o",
-                                              "ems",
-                                              "cam",
-                                              "expected-attention",
-                                              "kvzap",
-                                              "infllm",
-                                              "compactor",
-                                              "lookahead(h2o)",
-                                              "ada(h2o):over=model",
-                                              "kvzip:after=chunk,chunk=64",
-                                              "ada(kvzip(snapkv):after=chunk,chunk=128,even=0.01):over=model"};
+const std::vector<std::string> kWithStates = {
+    "h2o",
+    "ems",
+    "cam",
+    "expected-attention",
+    "kvzap",
+    "infllm",
+    "compactor",
+    "lookahead(h2o)",
+    "ada(h2o):over=model",
+    "kvzip:after=chunk,chunk=64",
+    "ada(kvzip(snapkv):after=chunk,chunk=128,even=0.01,demand=0,sharp=0):over=model"};
 
 TEST_F(KnownTexts, pass_only_new_rows_where_methods_look_at_all_queries) {
   Session session(model_, options());

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention of replays, compared with a network with textbook attention.
 #include <gtest/gtest.h>
+#include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
 #include <cmath>
@@ -22,6 +23,15 @@ using Scores = TextbookScores;
 
 using test::options_of;
 
+Scores larger(Scores a, const Scores& b) {
+  for (std::size_t layer = 0; layer < a.size(); ++layer) {
+    for (std::size_t head = 0; head < a[layer].size(); ++head)
+      std::ranges::transform(a[layer][head], b[layer][head], a[layer][head].begin(),
+                             [](double x, double y) { return std::max(x, y); });
+  }
+  return a;
+}
+
 class ReplayTest : public testing::Test {
  protected:
   ReplayTest() {
@@ -33,9 +43,11 @@ class ReplayTest : public testing::Test {
     model_ = Model::load(path_);
   }
 
-  /// Reads the text and one chunk's repetition for each chunk, with attention in double precision. The text's last
-  /// `window` rows also count.
-  Scores reference(const std::vector<Token>& text, int chunk, int window = 0) const {
+  /// Reads the text and one chunk's repetition for each chunk, with attention in double precision. Returns the largest
+  /// attention to each token of the chunk from the rows for which counts(row, token) is true. Rows are counted from the
+  /// copy of the text's first token.
+  template <class Counts>
+  Scores reference(const std::vector<Token>& text, int chunk, const Counts& counts) const {
     const int n = static_cast<int>(text.size());
     Network network(path_, 1, 1, 2 * n + 200);
     const auto& h = network.hparams();
@@ -45,15 +57,43 @@ class ReplayTest : public testing::Test {
       auto tokens = text;
       const auto more = repetition(*model_, text, first, end);
       tokens.insert(tokens.end(), more.begin(), more.end());
+      const int copy = static_cast<int>(tokens.size()) - (end - first);
       std::vector<DenseAttention::Row> rows;
       for (int i = 0; i < static_cast<int>(tokens.size()); ++i) rows.push_back({0, i});
       network.attention().set_observer(
           [&](int layer, const DenseAttention::Row& row, int head, std::span<const double> weights) {
             auto& score = out[layer][head / (h.layer(layer).group())];
-            for (int j = first; row.position >= n - window && j < end; ++j) score[j] = std::max(score[j], weights[j]);
+            for (int j = first; row.position >= n && j < end; ++j) {
+              if (counts(row.position - copy + first, j)) score[j] = std::max(score[j], weights[j]);
+            }
           });
       network.step(tokens, rows);
     }
+    return out;
+  }
+  Scores reference(const std::vector<Token>& text, int chunk) const {
+    return reference(text, chunk, [](int, int) { return true; });
+  }
+  /// Only from the copy of each token and the row before it.
+  Scores of_copies(const std::vector<Token>& text, int chunk) const {
+    return reference(text, chunk, [](int row, int token) { return row == token || row == token - 1; });
+  }
+
+  /// The largest attention of the text's last rows.
+  Scores of_window(const std::vector<Token>& text, int window) const {
+    const int n = static_cast<int>(text.size());
+    Network network(path_, 1, 1, n);
+    const auto& h = network.hparams();
+    Scores out(z(h.n_layer), std::vector<std::vector<double>>(z(h.layer(0).n_head_kv), std::vector<double>(z(n))));
+    std::vector<DenseAttention::Row> rows;
+    for (int i = 0; i < n; ++i) rows.push_back({0, i});
+    network.attention().set_observer(
+        [&](int layer, const DenseAttention::Row& row, int head, std::span<const double> weights) {
+          auto& score = out[layer][head / (h.layer(layer).group())];
+          for (int j = 0; row.position >= n - window && j <= row.position; ++j)
+            score[j] = std::max(score[j], weights[j]);
+        });
+    network.step(text, rows);
     return out;
   }
 
@@ -162,22 +202,67 @@ TEST_F(ReplayTest, kvzip_keeps_what_repeating_each_chunk_at_once_looks_at) {
   }
 }
 
-/// If the budget is far above `even`, the repetition's rows count as much as the window's.
-TEST_F(ReplayTest, kvzip_around_a_method_keeps_what_repeating_the_text_looks_at) {
-  const auto text = tokens(150, 1);
-  auto score = reference(text, 64, 3);
-  const auto sets = kept(text, 97, "kvzip(snapkv:window=3,rows=max,kernel=1,gqa=max):chunk=64,even=0.001", 40);
+constexpr const char* kInner = "snapkv:window=3,rows=max,kernel=1,gqa=max";
+
+/// Expects the last three entries, X's window, and the best of the others.
+void expect_window_and_best(const std::vector<std::vector<std::vector<std::int32_t>>>& sets, const Scores& score) {
   for (std::size_t layer = 0; layer < sets.size(); ++layer) {
     for (std::size_t head = 0; head < sets[layer].size(); ++head) {
       const auto& set = sets[layer][head];
-      EXPECT_EQ(set.size(), 40U);
       EXPECT_EQ((std::vector<std::int32_t>{set.end() - 3, set.end()}), (std::vector<std::int32_t>{147, 148, 149}));
       SCOPED_TRACE("layer " + std::to_string(layer) + " head " + std::to_string(head));
-      score[layer][head].resize(147);
-      expect_best(set, score[layer][head], 0);
+      expect_best(set, {score[layer][head].begin(), score[layer][head].end() - 3}, 0);
     }
   }
-  EXPECT_EQ(kept(text, 97, "kvzip(snapkv:window=3):chunk=64,even=1000", 40), kept(text, 97, "snapkv:window=3", 40));
+}
+
+/// If the budget is far above `even`, the repetition's rows count as much as the window's.
+TEST_F(ReplayTest, kvzip_around_a_method_keeps_what_repeating_the_text_looks_at) {
+  const auto text = tokens(150, 1);
+  const auto inner = fmt::format("kvzip({})", kInner);
+  const auto score = larger(of_window(text, 3), of_copies(text, 64));
+  expect_window_and_best(kept(text, 97, inner + ":chunk=64,even=0.001,demand=0,sharp=0", 40), score);
+  EXPECT_EQ(kept(text, 97, inner + ":chunk=64,even=1000,sharp=0", 40), kept(text, 97, kInner, 40));
+}
+
+/// Heads that share a budget share the weight: it depends on the attention of the repetition in all layers.
+TEST_F(ReplayTest, kvzip_around_a_method_weighs_a_repetition_by_its_demand_in_all_layers) {
+  const auto text = tokens(150, 1);
+  auto repeated = of_copies(text, 64);
+  double demand = 0;
+  for (const auto& layer : repeated) {
+    for (const auto& head : layer) demand += std::accumulate(head.begin(), head.end(), 0.0);
+  }
+  const double multiple = 40 * 6 / demand / std::cbrt(0.5);  // so that the weight is 0.5
+  for (auto& layer : repeated) {
+    for (auto& head : layer) std::ranges::transform(head, head.begin(), [](double x) { return 0.5 * x; });
+  }
+  const auto score = larger(of_window(text, 3), repeated);
+  const auto sets = kept(
+      text, 97,
+      fmt::format("ada(kvzip({}):chunk=64,even=0.001,demand={},sharp=0):floor=0,over=model", kInner, multiple), 40);
+  std::vector<std::int32_t> all;
+  std::vector<double> worth;
+  for (std::size_t layer = 0; layer < sets.size(); ++layer) {
+    for (std::size_t head = 0; head < 2; ++head) {
+      for (const auto j : sets[layer][head]) {
+        if (j < 147) all.push_back(static_cast<std::int32_t>(worth.size()) + j);
+      }
+      worth.insert(worth.end(), score[layer][head].begin(), score[layer][head].end() - 3);
+    }
+  }
+  EXPECT_EQ(all.size(), 6U * (40 - 3));
+  expect_best(all, worth, 0);
+}
+
+TEST_F(ReplayTest, kvzip_around_a_method_changes_nothing_in_a_network_that_cannot_repeat) {
+  const auto text = tokens(150, 1);
+  const auto repeated = fmt::format("kvzip({}):even=0.001,demand=0,after=chunk,chunk=64", kInner);
+  for (const int budget : {20, 40, 100}) {
+    EXPECT_EQ(kept(text, 97, repeated, budget), kept(text, 97, kInner, budget));
+    EXPECT_EQ(kept(text, 97, fmt::format("ada({}):over=model", repeated), budget),
+              kept(text, 97, fmt::format("ada({}):over=model", kInner), budget));
+  }
 }
 
 TEST_F(ReplayTest, dapq_keeps_what_the_positions_of_the_answer_look_at) {

@@ -57,8 +57,9 @@ class SessionTexts : public testing::Test {
 };
 
 std::vector<std::string> specs() {
-  std::vector<std::string> out = {"ada(h2o):over=model", "kvzip(snapkv):after=chunk,chunk=64,even=0.01",
-                                  "lookahead(snapkv)", "span(snapkv:window=question)", "refit(ada(snapkv))"};
+  std::vector<std::string> out = {"ada(h2o):over=model",
+                                  "kvzip(snapkv):after=chunk,chunk=64,even=0.01,demand=0,sharp=0", "lookahead(snapkv)",
+                                  "span(snapkv:window=question)", "refit(ada(snapkv))"};
   for (const auto& method : list_methods()) out.push_back(method.name);
   return out;
 }

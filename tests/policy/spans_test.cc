@@ -313,19 +313,19 @@ TEST(KVzipSpan, words_and_what_is_repeated_compete) {
     const auto text = random_text(kTokens, 7);
     set_text(layer, text);
     std::vector<std::vector<double>> worth;
-    std::vector<std::vector<double>> repeated(3, std::vector<double>(z(kTokens - 8)));
+    std::vector<std::vector<double>> repeated(3, std::vector<double>(z(kTokens)));
     for (const auto& score : window_sums(layer, 8)) worth.push_back(spans(text, score, {}).worth);
     for (int head = 0; head < 3; ++head) {
       for (const auto& a : layer.group(head, kTokens)) {
-        for (int j = 0; j < kTokens - 8; ++j) {
-          for (int i = kTokens; i < 2 * kTokens; ++i)
-            repeated[z(head)][z(j)] = std::max(repeated[z(head)][z(j)], a[z(i)][z(j)]);
+        for (int j = 0; j < kTokens; ++j) {
+          const double before = j > 0 ? a[z(kTokens + j - 1)][z(j)] : 0;
+          repeated[z(head)][z(j)] = std::max({repeated[z(head)][z(j)], before, a[z(kTokens + j)][z(j)]});
         }
       }
     }
     for (const int budget : {40, 60, 90}) {
       const double weight = std::pow(budget / 120.0, 3);  // even=1
-      const auto plan = layer.plan("kvzip(span(" + kScores + ")):even=1", budget);
+      const auto plan = layer.plan("kvzip(span(" + kScores + ")):even=1,demand=0,sharp=0", budget);
       for (int head = 0; head < 3; ++head) {
         std::vector<double> joint;  // as scores are held
         for (std::size_t j = 0; j < worth[z(head)].size(); ++j) {

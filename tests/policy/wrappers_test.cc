@@ -476,9 +476,10 @@ TEST(Wrappers, heads_share_by_need_inside_and_around_kvzip) {
   const FakeLayer layer(3, 2, 100, random_attention(9));
   const std::string inner = "snapkv:window=4,rows=max,kernel=1,gqa=max";
   for (const int budget : {40, 90}) {
-    EXPECT_EQ(layer.plan("kvzip(ada(" + inner + "))", budget).heads,
-              layer.plan("ada(kvzip(" + inner + "))", budget).heads);
-    EXPECT_NE(layer.plan("kvzip(ada(" + inner + "))", budget).heads, layer.plan("ada(" + inner + ")", budget).heads);
+    EXPECT_EQ(layer.plan("kvzip(ada(" + inner + ")):demand=0,sharp=0", budget).heads,
+              layer.plan("ada(kvzip(" + inner + "):demand=0,sharp=0)", budget).heads);
+    EXPECT_NE(layer.plan("kvzip(ada(" + inner + ")):demand=0,sharp=0", budget).heads,
+              layer.plan("ada(" + inner + ")", budget).heads);
   }
 }
 

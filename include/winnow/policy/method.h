@@ -92,6 +92,9 @@ struct Part {
 };
 
 using ScorePart = Part<Scores(const LayerView&, const AlwaysKept&)>;
+/// Joins second scores to the scores of heads that share a budget, in place. Both have the same size, [heads][n];
+/// `budget`: entries per head.
+using JoinPart = Part<void(Scores&, const Scores& second, int budget)>;
 /// Entries per KV head for each layer, [L], from the mean `budget`; they sum to L * budget exactly. `AlwaysKept` is
 /// that of the layer with the most always kept entries.
 using LayerBudgetPart = Part<std::vector<int>(int budget, int layers, int tokens, const AlwaysKept&)>;
@@ -215,6 +218,8 @@ struct SelectionParts {
   ScorePart score;  ///< empty: only the always kept entries stay
   /// Peak work space of score, in bytes, without its result; empty: negligible.
   std::function<std::size_t(const LayerPrompt&)> score_bytes;
+  ScorePart second_score;       ///< further scores of the entries; empty: none
+  JoinPart join;                ///< REQUIRES: set if second_score is
   LayerBudgetPart over_layers;  ///< empty: uniform
   HeadBudgetPart over_heads;    ///< empty: uniform
   /// over_heads spreads the budget over the heads of all layers by all their scores, so the prompt is read twice. For

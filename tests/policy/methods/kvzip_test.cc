@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
+#include <spdlog/fmt/fmt.h>
 
 #include "policy/fake_layer.h"
 #include "policy/replay_of.h"
@@ -90,35 +91,118 @@ TEST(KVzipPlus, keeps_what_the_reference_keeps) {
   }
 }
 
-/// kvzip(X): the larger of X's score and the repetition's score times min(1, ((B / N) / even)^3). The last four tokens
-/// are X's window.
+constexpr const char* kInner = "snapkv:window=4,rows=max,kernel=1,gqa=max";
+constexpr int kTokens = 60;
+constexpr int kChunk = 20;
+
+/// Attention that is random in the prompt. In odd query heads, the rows after it copy the tokens of each chunk.
+double copying(int h, int i, int j) {
+  const int row = i - kTokens;
+  const bool copies = row >= 0 && j < kTokens && (j % kChunk == row || j % kChunk == row + 1);
+  return h % 2 == 1 && copies ? 0.1 + 0.004 * j : random_attention(3)(h, i, j);
+}
+
+/// Attention that each entry gets from the row that repeats it and from the row before that one.
+std::vector<double> copied(const reference::Matrix& a) {
+  std::vector<double> out(z(kTokens));
+  for (int j = 0; j < kTokens; ++j) {
+    const int row = kTokens + j % kChunk;
+    out[z(j)] = a[z(row)][z(j)];
+    if (j % kChunk > 0) out[z(j)] = std::max(out[z(j)], a[z(row - 1)][z(j)]);
+  }
+  return out;
+}
+
+/// The largest of the group.
+std::vector<double> copied(const FakeLayer& layer, int kv_head) {
+  std::vector<double> out(z(kTokens));
+  for (const auto& a : layer.group(kv_head, kChunk)) {
+    const auto of_head = copied(a);
+    for (int j = 0; j < kTokens; ++j) out[z(j)] = std::max(out[z(j)], of_head[z(j)]);
+  }
+  return out;
+}
+
+struct Counting {
+  double even;
+  double demand;
+  double sharp;
+};
+
+/// min(1, (B / max(even · N, demand · mean sum of a head's scores))^3), or 0 if it is below 0.02 or no head's scores
+/// are `sharp` on average.
+double weight(const std::vector<std::vector<double>>& repeated, int budget, const Counting& by) {
+  double all = 0;
+  double most = 0;
+  for (const auto& head : repeated) {
+    const double sum = std::accumulate(head.begin(), head.end(), 0.0);
+    all += sum / static_cast<double>(repeated.size());
+    most = std::max(most, sum);
+  }
+  const double cube = std::pow(budget / std::max(by.even * kTokens, by.demand * all), 3);
+  return cube < 0.02 || most / kTokens < by.sharp * 400 / kTokens ? 0 : std::min(1.0, cube);
+}
+
+/// kvzip(X): the larger of X's score and the repetition's score times the weight. The last four tokens are X's window.
 TEST(KVzip, around_a_method_keeps_what_the_reference_keeps) {
-  for (const auto& [name, attention] : attentions()) {
+  auto all = attentions();
+  all.emplace_back("copying", copying);
+  for (const auto& [name, attention] : all) {
     for (const auto& [kv_heads, group] : {std::pair{1, 1}, {2, 3}}) {
-      FakeLayer layer(kv_heads, group, 60, attention);
-      for (const double even : {0.25, 0.5, 4.0}) {
+      FakeLayer layer(kv_heads, group, kTokens, attention);
+      std::vector<std::vector<double>> repeated;
+      for (int head = 0; head < kv_heads; ++head) repeated.push_back(copied(layer, head));
+      for (const Counting& by : {Counting{0.28, 5, 0.01}, {0.28, 1.5, 0.01}, {0.5, 0, 0}, {4, 0, 0}, {0.01, 40, 0}}) {
         for (const int budget : {5, 20, 59}) {
-          const auto plan = layer.plan(
-              "kvzip(snapkv:window=4,rows=max,kernel=1,gqa=max):chunk=20,even=" + std::to_string(even), budget);
-          const double share = budget / 60.0 / even;
-          const double cube = share * share * share;
-          const double weight = cube < 0.02 ? 0 : std::min(1.0, cube);
+          const auto plan = layer.plan(fmt::format("kvzip({}):chunk={},even={},demand={},sharp={}", kInner, kChunk,
+                                                   by.even, by.demand, by.sharp),
+                                       budget);
           for (int head = 0; head < kv_heads; ++head) {
-            auto score = scores(layer, head, 20);
-            score.resize(56);
-            for (double& x : score) x = static_cast<float>(x * weight);  // as scores are held
-            for (const auto& a : layer.group(head)) {
-              for (int j = 0; j < 56; ++j) {
-                for (int i = 56; i < 60; ++i) score[z(j)] = std::max(score[z(j)], a[z(i)][z(j)]);
+            std::vector<double> score;
+            for (int j = 0; j < kTokens - 4; ++j) {
+              score.push_back(static_cast<float>(weight(repeated, budget, by) * repeated[z(head)][z(j)]));  // as held
+              for (const auto& a : layer.group(head)) {
+                for (int i = kTokens - 4; i < kTokens; ++i) score.back() = std::max(score.back(), a[z(i)][z(j)]);
               }
             }
             auto want = ranking(score);
             want.resize(z(budget - 4));
             want.insert(want.end(), {56, 57, 58, 59});
-            EXPECT_EQ(kept(plan, head, 60), sorted(want)) << name << " even " << even << " budget " << budget;
+            EXPECT_EQ(kept(plan, head, kTokens), sorted(want))
+                << name << " even " << by.even << " demand " << by.demand << " budget " << budget;
           }
         }
       }
+    }
+  }
+}
+
+/// A sum of 3 over two heads: each has a demand of 1.5 entries.
+TEST(KVzip, counts_as_far_as_the_budget_holds_what_it_attends_to) {
+  const auto method = Spec::parse("kvzip(snapkv):even=0.001,demand=2,sharp=0.001").method();
+  policy::ScoreParts parts{{2, 4}, {2, 4}};
+  const std::vector<float> repeated = {1, 0.5, 0, 0, 0.5, 0.5, 0.5, 0};
+  std::ranges::copy(repeated, parts.second.all().begin());
+  parts.scores.head(0)[0] = 0.1F;
+  const auto first_head = [&](int budget) {
+    auto scores = policy::joined(method, parts, budget);
+    return std::vector<float>(scores.head(0).begin(), scores.head(0).end());
+  };
+  EXPECT_EQ(first_head(3), (std::vector<float>{1, 0.5, 0, 0})) << "2 * 1.5 entries: the weight is 1";
+  EXPECT_EQ(first_head(4), first_head(3)) << "and no more";
+  EXPECT_EQ(first_head(2), (std::vector<float>{static_cast<float>(8.0 / 27), static_cast<float>(4.0 / 27), 0, 0}));
+  EXPECT_EQ(first_head(1), (std::vector<float>{0.1F, static_cast<float>(0.5 / 27), 0, 0}));
+  EXPECT_EQ(first_head(0), (std::vector<float>{0.1F, 0, 0, 0}));
+}
+
+TEST(KVzip, around_a_method_changes_nothing_if_no_head_repeats) {
+  for (const auto& [name, attention] : attentions()) {
+    for (const auto& [kv_heads, group] : {std::pair{1, 1}, {2, 3}}) {
+      const FakeLayer layer(kv_heads, group, kTokens, attention);
+      for (const int budget : {5, 20, 40, 59})
+        EXPECT_EQ(layer.plan(fmt::format("kvzip({}):chunk={},even=0.001,demand=0", kInner, kChunk), budget).heads,
+                  layer.plan(kInner, budget).heads)
+            << name;
     }
   }
 }
