@@ -179,6 +179,7 @@ TEST_F(DevicePrefill, leaves_what_the_kernels_lack_to_the_cpu) {
   const Prompt odd(shape_of(2, 2, 12), kTokens, ElementType::f16);
   const Prompt f16(shape_of(2, 2, kDim), kTokens, ElementType::f16);
   const Observing powers{{{{Kind::last, 2, {}}, Reduction::sum, {1.5F, 2}}}};
+  const Observing copies{{{{Kind::copies, 0, {}}}}};
   const auto expect_the_cpus = [&](const Prompt& p, const Observing& observing) {
     const Source from{p.shape, p.scratch, p.q.data(), p.n};
     const auto got = read(attention_, from, observing);
@@ -189,6 +190,7 @@ TEST_F(DevicePrefill, leaves_what_the_kernels_lack_to_the_cpu) {
   expect_the_cpus(f32, {});
   expect_the_cpus(odd, {});
   expect_the_cpus(f16, powers);
+  expect_the_cpus(f16, copies);
   EXPECT_EQ(device_->account().peak(), 0U);
 }
 

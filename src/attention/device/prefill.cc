@@ -29,9 +29,11 @@ bool Prefill::supports(const Shape& shape, const cache::LayerScratch& scratch,
                        std::span<ColumnStatistics* const> columns, const cache::PastRows* past) const {
   constexpr int kUnit = 8;
   constexpr int kMost = 256;
-  const auto has_powers = [](const ColumnStatistics* c) { return !c->request().power.empty(); };
+  const auto is_lacking = [](const ColumnStatistics* c) {
+    return !c->request().power.empty() || c->request().rows.kind == QueryRowSet::Kind::copies;
+  };
   return is_supported(scratch.type()) && shape.head_dim % kUnit == 0 && shape.head_dim <= kMost &&
-         std::ranges::none_of(columns, has_powers) && (past == nullptr || past->type() == scratch.type());
+         std::ranges::none_of(columns, is_lacking) && (past == nullptr || past->type() == scratch.type());
 }
 
 void Prefill::begin(const Shape& shape, const cache::LayerScratch& scratch, const float* q, float* out, int first,
