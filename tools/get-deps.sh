@@ -200,7 +200,7 @@ build_backend() {
   for patch in "$here/ggml/$wanted"/*.patch; do
     [ ! -e "$patch" ] || patch --quiet --strip=1 -d "$work/llama_cpp_python-$version/vendor/llama.cpp" <"$patch" >&2
   done
-  say "building ggml's library for $wanted (vulkan: about 10 minutes on two cores; cuda: up to an hour; once)"
+  say "building ggml's library for $wanted (vulkan: about 5 minutes on two cores; cuda: up to an hour; once)"
   # shellcheck disable=SC2016
   CC=$cc CXX=$cxx cmake -S "$work/llama_cpp_python-$version/vendor/llama.cpp" -B "$work/backend" -G Ninja -DCMAKE_BUILD_TYPE=Release \
     -DBUILD_SHARED_LIBS=ON -DGGML_BACKEND_DL=ON -DGGML_CPU=OFF -DGGML_NATIVE=OFF -DGGML_CCACHE=OFF "${backend_options[@]}" \
