@@ -16,7 +16,7 @@ class Device;
 }  // namespace device
 
 /// A GPU that a ggml backend has found.
-struct WINNOW_EXPORT DeviceInfo {
+struct DeviceInfo {
   std::string name;         ///< the backend's name and a number: `CUDA0`, `Vulkan1`
   std::string description;  ///< of its maker: `NVIDIA H200`
   std::size_t free_bytes = 0;
