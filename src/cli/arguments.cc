@@ -138,8 +138,8 @@ void add_machine_options(CLI::App& command, CommonArguments& a, CommonOptions& o
       ->check(CLI::IsMember({"auto", "layer", "resident"}));
   command.add_option("--device", a.device,
                      "where the network is computed: cpu, auto (a GPU if there is one), or a GPU by ggml's backend or "
-                     "by its name in winnow devices; attention stays on the CPU; so far tried only with Vulkan on a "
-                     "CPU, on no GPU");
+                     "by its name in winnow devices; attention stays on the CPU, but for that of prompts with cuda; "
+                     "this has never run on a GPU");
   command.add_option("--rope-freq-base", o.loading.rope_freq_base, "RoPE base (default: the file's)");
   command.add_option(
       "--rope-scaling", o.loading.rope_scaling,
