@@ -127,7 +127,8 @@ class Runner {
   }
 
   std::unique_ptr<Contender> peer_of(Engine engine, const Point& point, Loaded& loaded) {
-    if (loaded.peer == nullptr) loaded.peer = benchmark::Llama::load(model().info().path, options_.loading.device.get());
+    if (loaded.peer == nullptr)
+      loaded.peer = benchmark::Llama::load(model().info().path, options_.loading.device.get());
     benchmark::LlamaOptions options;
     options.context = point.longest_sequence() * point.batch;
     options.sequences = point.batch;

@@ -29,7 +29,7 @@ struct Weights::Impl {
   }
 
   std::string path;
-  std::shared_ptr<device::Device> device;                         ///< outlives the tensors
+  std::shared_ptr<device::Device> device;                 ///< outlives the tensors
   std::vector<std::shared_ptr<const MappedFile>> mapped;  ///< the file, or its parts
   Hparams hparams;
   std::vector<LayerWeights> layers;

@@ -36,9 +36,9 @@ std::vector<Option> joined_repetition_options();
 /// Makes a method rank entries by the larger of its scores and the attention from a repetition of the prompt: that of
 /// the row that repeats the entry's token, or of the row before, which predicts it. The demand of the repetition is the
 /// sum of this attention over the entries of a head, on average over the heads that share a budget. The attention is
-/// multiplied by (budget / max(`even` · tokens, `demand` · demand))³, but at most by 1, and by 0 if that is below 0.02.
-/// If it would be with any demand, nothing is repeated. Entries of a word or chunk all get its score and are then kept
-/// one by one. REQUIRES: the method has scores of at least 0, no replay, and no scores of its own while decoding.
+/// multiplied by (budget / max(`even` · tokens, `demand` · demand))³, but at most by 1, and by 0 if that is below
+/// 0.02. If it would be with any demand, nothing is repeated. Entries of a word or chunk all get its score and are then
+/// kept one by one. REQUIRES: the method has scores of at least 0, no replay, and no scores of its own while decoding.
 void join_repetition(Method& method, const Options& options);
 
 }  // namespace winnow::policy

@@ -25,7 +25,7 @@ struct Results {
   std::vector<ColumnStatistics> columns;
 };
 
-/// What is observed, and where.
+/// Requests for statistics, and the keys that they record.
 struct Observing {
   std::vector<ColumnRequest> requests = {};
   KeyRange recorded = {};
