@@ -170,7 +170,8 @@ build() {
 
 # Compute capabilities of this machine's GPUs, as in CMAKE_CUDA_ARCHITECTURES.
 cuda_architectures() {
-  nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | tr -d . | sort -u | paste -sd ';'
+  { nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null || true; } |
+    { grep -xE '[0-9]+\.[0-9]+' || true; } | tr -d . | sort -u | paste -sd ';'
 }
 
 # Sets backend_options.

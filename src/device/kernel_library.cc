@@ -12,7 +12,7 @@ const Kernels* load_kernels(std::string_view backend) {
   const auto library = fmt::format("libwinnow_{}.so", backend);
   void* const handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);  // stays loaded, like ggml's backends
   if (handle == nullptr) {
-    log().info("attention is computed on the CPU: {}", dlerror());
+    log().warn("attention is computed on the CPU: {}", dlerror());
     return nullptr;
   }
   const auto of = reinterpret_cast<decltype(&winnow_kernels)>(dlsym(handle, "winnow_kernels"));

@@ -300,7 +300,8 @@ ReadingBytes PrefillPlan::bytes_of(const Session::Impl& session) const {
     planned = std::max(planned, PrefillBranch::plan_bytes(session.hparams, branch.prompt));
   }
   ReadingBytes out{.work = most.work};
-  if (device != nullptr) out.device = hidden + (device->kernels() == nullptr ? 0 : scratch);
+  const bool copies = device != nullptr && device->kernels() != nullptr && scratch_type_ != ElementType::f32;
+  if (device != nullptr) out.device = hidden + (copies ? scratch + past_.bytes : 0);
   out.reach(vectors + past_.bytes, facts + planned);
   return out;
 }

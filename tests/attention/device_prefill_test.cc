@@ -194,6 +194,24 @@ TEST_F(DevicePrefill, leaves_what_the_kernels_lack_to_the_cpu) {
   EXPECT_EQ(device_->account().peak(), 0U);
 }
 
+TEST(RefusedTask, is_computed_by_the_cpu_and_told_once) {
+  MemoryAccount account;
+  const auto device = test::host_device_that_refuses();
+  device::Prefill attention(*device, std::make_unique<cpu::Prefill>(account, 2));
+  const Prompt p(shape_of(2, 2, kDim), kTokens, ElementType::f16);
+  const Source from{p.shape, p.scratch, p.q.data(), p.n};
+  const Observing observing{{{{Kind::all, 0, {}}}}};
+  cpu::Prefill cpu(account, 2);
+  const auto want = read(cpu, from, observing);
+  testing::internal::CaptureStderr();
+  const auto got = read(attention, from, observing);
+  const auto said = testing::internal::GetCapturedStderr();
+  EXPECT_EQ(got.out, want.out);
+  EXPECT_EQ(got.logsums, want.logsums);
+  EXPECT_EQ(said.find("no kernel for this device"), said.rfind("no kernel for this device")) << said;
+  EXPECT_NE(said.find("attention is computed on the CPU"), std::string::npos) << said;
+}
+
 TEST(FullDevice, is_a_memory_error_and_the_next_prompt_is_read) {
   MemoryAccount account;
   const auto device = test::host_device_with_kernels(40'000);

@@ -185,6 +185,16 @@ std::shared_ptr<device::Device> host_device_with_kernels(std::size_t bytes) {
   return std::make_shared<device::Device>(ggml_backend_ptr(host->backend()), &kernels, host);
 }
 
+std::shared_ptr<device::Device> host_device_that_refuses() {
+  static const device::Kernels kernels{device::kKernelVersion,
+                                       [](const device::PrefillTask&, void*) { return "no kernel for this device"; },
+                                       [](const device::ObserveTask&, void*) { return "no kernel for this device"; },
+                                       [](const device::DecodeTask&, void*) { return "no kernel for this device"; },
+                                       [](const device::StoreTask&, void*) { return "no kernel for this device"; }};
+  auto* const host = new HostDevice(std::numeric_limits<std::size_t>::max(), GGML_OP_NONE);
+  return std::make_shared<device::Device>(ggml_backend_ptr(host->backend()), &kernels, host);
+}
+
 std::shared_ptr<device::Device> tested_device() {
   const char* const name = std::getenv("WINNOW_TEST_DEVICE");
   return name == nullptr ? host_device() : open_device(name);

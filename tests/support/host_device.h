@@ -17,6 +17,8 @@ std::shared_ptr<device::Device> host_device(std::size_t bytes = std::numeric_lim
 
 /// The same with winnow's kernels, run by the emulator.
 std::shared_ptr<device::Device> host_device_with_kernels(std::size_t bytes = std::numeric_limits<std::size_t>::max());
+/// The same with kernels that refuse every task.
+std::shared_ptr<device::Device> host_device_that_refuses();
 
 /// The device that the variable WINNOW_TEST_DEVICE names, as in open_device(); by default a host device.
 std::shared_ptr<device::Device> tested_device();

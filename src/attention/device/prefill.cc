@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "attention/device/prefill.h"
 
-#include <spdlog/fmt/fmt.h>
-
 #include <numbers>
 
 #include "attention/device/scratch_rows.h"
-#include "winnow/error.h"
+#include "base/log.h"
 
 namespace winnow::attention::device {
 
@@ -19,18 +17,16 @@ using winnow::device::PrefillTask;
 /// Types of scratches for which there are kernels.
 bool is_supported(ElementType type) { return type == ElementType::f16 || type == ElementType::bf16; }
 
-void check(const char* refusal) {
-  if (refusal != nullptr) throw Error(fmt::format("attention cannot be computed on the device: {}", refusal));
-}
-
 }  // namespace
 
-bool Prefill::supports(const Shape& shape, const cache::LayerScratch& scratch,
+bool Prefill::supports(const Shape& shape, const cache::LayerScratch& scratch, int end,
                        std::span<ColumnStatistics* const> columns, const cache::PastRows* past) const {
   constexpr int kUnit = 8;
   constexpr int kMost = 256;
-  const auto is_lacking = [](const ColumnStatistics* c) {
-    return !c->request().power.empty() || c->request().rows.kind == QueryRowSet::Kind::copies;
+  const auto is_lacking = [end](const ColumnStatistics* c) {
+    const auto& request = c->request();
+    const bool has_no_kernel = !request.power.empty() || request.rows.kind == QueryRowSet::Kind::copies;
+    return has_no_kernel && request.rows.first(c->size()) < end;
   };
   return is_supported(scratch.type()) && shape.head_dim % kUnit == 0 && shape.head_dim <= kMost &&
          std::ranges::none_of(columns, is_lacking) && (past == nullptr || past->type() == scratch.type());
@@ -39,12 +35,14 @@ bool Prefill::supports(const Shape& shape, const cache::LayerScratch& scratch,
 void Prefill::begin(const Shape& shape, const cache::LayerScratch& scratch, const float* q, float* out, int first,
                     int count, std::span<ColumnStatistics* const> columns, KeyRange recorded, const float* row_scales,
                     const cache::PastRows* past) {
-  is_on_cpu_ = !supports(shape, scratch, columns, past);
-  if (is_on_cpu_) return cpu_->begin(shape, scratch, q, out, first, count, columns, recorded, row_scales, past);
-  chunk_ = {shape, out, first, count, recorded};
-  place(scratch, columns, row_scales, past);
-  upload(q, past);
-  attend(scratch, past != nullptr);
+  is_on_cpu_ = !is_usable_ || !supports(shape, scratch, first + count, columns, past);
+  if (!is_on_cpu_) {
+    chunk_ = {shape, out, first, count, recorded};
+    place(scratch, columns, row_scales, past);
+    upload(q, past);
+    is_on_cpu_ = !attend(scratch, past != nullptr);
+  }
+  if (is_on_cpu_) cpu_->begin(shape, scratch, q, out, first, count, columns, recorded, row_scales, past);
 }
 
 void Prefill::begin(const Shape& shape, const cache::LayerScratch& scratch, const float* q, float* out,
@@ -110,13 +108,21 @@ void Prefill::upload(const float* q, const cache::PastRows* past) const {
   }
 }
 
-/// Queues attention and its statistics.
-void Prefill::attend(const cache::LayerScratch& scratch, bool sees_past) const {
+/// Notes a kernel's refusal, for example on a GPU for which it was not compiled. Returns false if there is one.
+bool Prefill::is_accepted(const char* refusal) {
+  if (refusal == nullptr) return true;
+  is_usable_ = false;
+  log().warn("attention is computed on the CPU: {}: {}", device_.name(), refusal);
+  return false;
+}
+
+/// Queues attention and its statistics. Returns false if a kernel refuses.
+bool Prefill::attend(const cache::LayerScratch& scratch, bool sees_past) {
   const auto& rows = ScratchRows::of(scratch, device_);
   const auto& shape = chunk_.shape;
   const PrefillTask task{.q = work_.at<float>(q_),
                          .out = work_.at<float>(out_),
-                         .lse = parts_.empty() && logsums_ == nullptr ? nullptr : work_.at<float>(lse_),
+                         .lse = work_.at<float>(lse_),
                          .packed = parts_.empty() ? nullptr : work_.at<void>(packed_),
                          .keys = rows.keys(),
                          .values = rows.values(),
@@ -134,12 +140,12 @@ void Prefill::attend(const cache::LayerScratch& scratch, bool sees_past) const {
                          .window = shape.window,
                          .scale = shape.scale,
                          .cap = shape.cap};
-  check(device_.kernels()->prefill(task, device_.stream()));
-  for (const auto& part : parts_) observe(part, task);
+  return is_accepted(device_.kernels()->prefill(task, device_.stream())) &&
+         std::ranges::all_of(parts_, [&](const Part& part) { return observe(part, task); });
 }
 
-void Prefill::observe(const Part& part, const PrefillTask& prompt) const {
-  if (columns_.empty()) return;
+bool Prefill::observe(const Part& part, const PrefillTask& prompt) {
+  if (columns_.empty()) return true;
   const bool is_sum = part.into->request().reduction == Reduction::sum;
   const ObserveTask task{
       .packed = prompt.packed,
@@ -163,7 +169,7 @@ void Prefill::observe(const Part& part, const PrefillTask& prompt) const {
       .reach = part.observed.reach,
       .cap = prompt.cap,
   };
-  check(device_.kernels()->observe(task, device_.stream()));
+  return is_accepted(device_.kernels()->observe(task, device_.stream()));
 }
 
 void Prefill::run(Worker worker) {

@@ -16,14 +16,15 @@
 namespace winnow::attention::device {
 
 /// Attention of prompts by a device's kernels (docs/gpu.md). Queries, keys and values are copied from the host's
-/// memory, outputs and statistics back to it. Chunks that the kernels cannot compute are left to the CPU.
+/// memory, outputs and statistics back to it. Chunks that the kernels cannot compute are left to the CPU, and all
+/// chunks after a kernel has refused one.
 class Prefill final : public PrefillAttention {
  public:
   /// REQUIRES: the device has kernels and outlives this object.
   Prefill(winnow::device::Device& device, std::unique_ptr<PrefillAttention> cpu)
       : device_(device), cpu_(std::move(cpu)), work_(device) {}
 
-  /// Throws Error if a kernel refuses its task. REQUIRES: no column statistics keep states of rows within the chunk.
+  /// REQUIRES: no column statistics keep states of rows within the chunk.
   void begin(const Shape& shape, const cache::LayerScratch& scratch, const float* q, float* out, int first, int count,
              std::span<ColumnStatistics* const> columns, KeyRange recorded = {}, const float* row_scales = nullptr,
              const cache::PastRows* past = nullptr) override;
@@ -63,18 +64,21 @@ class Prefill final : public PrefillAttention {
     std::size_t keys, values, firsts;
   };
 
-  bool supports(const Shape& shape, const cache::LayerScratch& scratch, std::span<ColumnStatistics* const> columns,
-                const cache::PastRows* past) const;
+  /// Whether the kernels can compute a chunk that ends before row `end`.
+  bool supports(const Shape& shape, const cache::LayerScratch& scratch, int end,
+                std::span<ColumnStatistics* const> columns, const cache::PastRows* past) const;
   void place(const cache::LayerScratch& scratch, std::span<ColumnStatistics* const> columns, const float* row_scales,
              const cache::PastRows* past);
   void place(const cache::PastRows& past);
   void upload(const float* q, const cache::PastRows* past) const;
-  void attend(const cache::LayerScratch& scratch, bool sees_past) const;
-  void observe(const Part& part, const winnow::device::PrefillTask& prompt) const;
+  bool attend(const cache::LayerScratch& scratch, bool sees_past);
+  bool observe(const Part& part, const winnow::device::PrefillTask& prompt);
+  bool is_accepted(const char* refusal);
   void add(const Part& part);
 
   winnow::device::Device& device_;
   std::unique_ptr<PrefillAttention> cpu_;
+  bool is_usable_ = true;  ///< no kernel has refused a task
   bool is_on_cpu_ = false;
   float* logsums_ = nullptr;
   Chunk chunk_{};
