@@ -60,7 +60,8 @@ std::vector<Case> all_cases() {
 
 /// GPUs multiply f32 in TF32 or f16, of 10 bits; the host device in f32.
 double tolerance(const TinyModel& model) {
-  if (model.type == GGML_TYPE_F32 && std::getenv("WINNOW_TEST_DEVICE") != nullptr) return half_tolerance(10, 2);
+  if (model.type == GGML_TYPE_F32 && std::getenv("WINNOW_TEST_DEVICE") != nullptr)
+    return half_tolerance(10, model.n_layer, largest_gain(model));
   if (model.type == GGML_TYPE_F16) return half_tolerance(10, 2);
   if (model.type == GGML_TYPE_BF16) return half_tolerance(7, 2);
   return model.type == GGML_TYPE_F32 ? tolerance_of(model) : quantized_tolerance(2);
