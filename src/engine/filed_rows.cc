@@ -68,7 +68,8 @@ std::optional<store::Lease> FiledRows::read_layer(int layer) const {
 store::Lease FiledRows::read(int layer) const {
   if (auto rows = read_layer(layer)) return *std::move(rows);
   is_lost_ = true;
-  throw TextLost(fmt::format("a block of a text in {} is gone or damaged; the text is read anew from there", values_->name()));
+  throw TextLost(
+      fmt::format("a block of a text in {} is gone or damaged; the text is read anew from there", values_->name()));
 }
 
 }  // namespace winnow::engine
