@@ -41,8 +41,8 @@ class Commit {
  private:
   void allocate();
   void add_entry(int head, int slot);
-  void add_key(int head, int slot, const StoredEntry& to) const;
-  void add_value(int head, int slot, const StoredEntry& to) const;
+  void add_key(int head, int slot, std::byte* to) const;
+  void add_value(int head, int slot, std::byte* to) const;
   void add_merged_entries(int head);
   /// Row of the scratch that is kept in a slot.
   int row(int head, int slot) const { return plan_.keeps_all() ? slot : plan_.heads[head][slot]; }
@@ -82,32 +82,33 @@ std::span<const float> Commit::merged(const std::vector<std::vector<float>>& row
 
 void Commit::add_entry(int head, int slot) {
   const StoredEntry to = out_.storage.entry(head, slot);
-  add_key(head, slot, to);
-  add_value(head, slot, to);
+  const StoredVectors vectors = out_.storage.change(head, slot);
+  add_key(head, slot, vectors.key);
+  add_value(head, slot, vectors.value);
   *to.position = scratch_.positions()[row(head, slot)];
   for (int c = 0; c < shape_.state_columns; ++c)
     *to.column(c) = plan_.state.empty() ? 0.0F : plan_.state[c][head][slot];
 }
 
-void Commit::add_key(int head, int slot, const StoredEntry& to) const {
+void Commit::add_key(int head, int slot, std::byte* to) const {
   const auto keys = scratch_.keys(head);
   const int from = row(head, slot);
   if (const auto stands_for = merged(plan_.keys, head, slot); !stands_for.empty()) {
-    encode_row(shape_.type.key, stands_for, to.key);
+    encode_row(shape_.type.key, stands_for, to);
   } else if (out_.unrotated[head] != 0) {
     std::vector<float> key(shape_.head_dim);
     decode_row(keys.type, keys.row(from), key);
-    out_.store_unrotated(key, scratch_.positions()[from], to.key);
+    out_.store_unrotated(key, scratch_.positions()[from], to);
   } else {
-    recode(keys, from, shape_.type.key, to.key);
+    recode(keys, from, shape_.type.key, to);
   }
 }
 
-void Commit::add_value(int head, int slot, const StoredEntry& to) const {
+void Commit::add_value(int head, int slot, std::byte* to) const {
   if (const auto stands_for = merged(plan_.values, head, slot); !stands_for.empty()) {
-    encode_row(shape_.type.value, stands_for, to.value);
+    encode_row(shape_.type.value, stands_for, to);
   } else {
-    recode(scratch_.values(head), row(head, slot), shape_.type.value, to.value);
+    recode(scratch_.values(head), row(head, slot), shape_.type.value, to);
   }
 }
 
@@ -137,8 +138,7 @@ std::vector<int> in_order(const LayerLanes& lanes, int head, std::int32_t before
 /// Adds the first `slots` slots of a lane, with their merged entries, to other lanes from slot `first` on. REQUIRES:
 /// room for them; keys un-rotated in both or in neither.
 void add_slots(const LayerLanes& from, int head, int slots, int first, LaneContents& to) {
-  for (int slot = 0; slot < slots; ++slot)
-    to.storage.copy(from.storage().entry(head, slot), to.storage.entry(head, first + slot));
+  for (int slot = 0; slot < slots; ++slot) to.storage.copy(from.storage().entry(head, slot), head, first + slot);
   const auto& all = from.merged_entries(head);
   auto& into = to.merged_entries[head];
   const auto some = all.of(0, slots);
@@ -198,9 +198,9 @@ void GrowingLanes::append(GrowingLanes&& others) {
   for (int head = 0; head < shape().kv_heads; ++head) {
     if (is_unrotated(head)) others.unrotate(head);
     for (int slot = 0; slot < others.length(head); ++slot) {
-      const StoredEntry to = entry(head, contents_.storage.append(head));
-      contents_.storage.copy(others.entry(head, slot), to);
-      if (to.rank != nullptr) *to.rank = entries(head) - 1;
+      const int added = contents_.storage.append(head);
+      contents_.storage.copy(others.entry(head, slot), head, added);
+      if (auto* const rank = entry(head, added).rank; rank != nullptr) *rank = entries(head) - 1;
     }
   }
   contents_.end = std::max(contents_.end, others.contents_.end);
@@ -219,8 +219,7 @@ void GrowingLanes::put_last(std::int32_t position, GrowingLanes&& others, int mo
   }
   joined.storage.allocate(lengths);
   for (int head = 0; head < shape().kv_heads; ++head) {
-    for (int slot = 0; slot < lengths[head]; ++slot)
-      joined.storage.copy(entries[head][slot], joined.storage.entry(head, slot));
+    for (int slot = 0; slot < lengths[head]; ++slot) joined.storage.copy(entries[head][slot], head, slot);
   }
   joined.end = std::max(contents_.end, others.contents_.end);
   assign(std::move(joined));
@@ -232,7 +231,7 @@ void GrowingLanes::close_ring(int head, int slots) {
     if (position(head, slot) < position(head, oldest)) oldest = slot;
   }
   for (int slot = slots; slot < length(head); ++slot) {
-    contents_.storage.copy(entry(head, slot), entry(head, oldest));
+    contents_.storage.copy(entry(head, slot), head, oldest);
     oldest = (oldest + 1) % slots;
   }
   contents_.storage.cut(head, slots);
@@ -256,13 +255,14 @@ void GrowingLanes::replace(int head, int slot, std::int32_t position, std::span<
 void GrowingLanes::write(int head, int slot, std::int32_t position, std::span<const float> key,
                          std::span<const float> value) {
   const StoredEntry to = entry(head, slot);
+  const StoredVectors vectors = contents_.storage.change(head, slot);
   if (is_unrotated(head)) {
     std::vector<float> unrotated(key.begin(), key.end());
-    contents_.store_unrotated(unrotated, position, to.key);
+    contents_.store_unrotated(unrotated, position, vectors.key);
   } else {
-    encode_row(shape().type.key, key, to.key);
+    encode_row(shape().type.key, key, vectors.key);
   }
-  encode_row(shape().type.value, value, to.value);
+  encode_row(shape().type.value, value, vectors.value);
   *to.position = position;
   if (to.rank != nullptr) *to.rank = entries(head) - 1;
   raise(contents_.end, position + 1);

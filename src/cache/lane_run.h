@@ -7,6 +7,8 @@
 
 namespace winnow::cache {
 
+class LaneStorage;
+
 /// A run of a lane's entries for attention: contiguous rows, or the merged entries of such rows.
 struct LaneRun {
   Rows keys;
@@ -21,6 +23,7 @@ struct LaneRun {
   const float* scales = nullptr;
   std::int32_t first_slot = 0;  ///< slot of row 0
   int merged_entries = 0;
+  const LaneStorage* storage = nullptr;  ///< that of the rows; null: of no lane
 
   int entries() const { return centres == nullptr ? keys.count : merged_entries; }
 };

@@ -52,6 +52,7 @@ LaneStorage::Slab LaneStorage::copy_slab(MemoryAccount& account, const Slab& fro
 void LaneStorage::allocate(std::span<const int> lengths) {
   length_.assign(lengths.begin(), lengths.end());
   std::partial_sum(lengths.begin(), lengths.end(), block_first_.begin() + 1);
+  copy_.reset();
   block_ = make_slab(block_first_.back());
 }
 
@@ -72,7 +73,7 @@ int LaneStorage::append(int head, int count) {
 
 void LaneStorage::remove(int head, int slot) {
   const int last = --length_[head];
-  if (slot != last) copy(entry(head, last), entry(head, slot));
+  if (slot != last) copy(entry(head, last), head, slot);
 }
 
 int LaneStorage::run(int head, int slot, int end) const {
@@ -81,9 +82,11 @@ int LaneStorage::run(int head, int slot, int end) const {
   return std::min(together, end - slot);
 }
 
-void LaneStorage::copy(const StoredEntry& from, const StoredEntry& to) const {
-  std::memcpy(to.key, from.key, key_bytes_);
-  std::memcpy(to.value, from.value, value_bytes_);
+void LaneStorage::copy(const StoredEntry& from, int head, int slot) {
+  const StoredEntry to = entry(head, slot);
+  const StoredVectors vectors = change(head, slot);
+  std::memcpy(vectors.key, from.key, key_bytes_);
+  std::memcpy(vectors.value, from.value, value_bytes_);
   *to.position = *from.position;
   if (to.rank != nullptr) *to.rank = *from.rank;
   for (int c = 0; c < shape_.state_columns; ++c) *to.column(c) = *from.column(c);

@@ -4,19 +4,27 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
 #include "base/as_size.h"
 #include "base/memory.h"
+#include "cache/lane_copy.h"
 #include "cache/lane_shape.h"
 
 namespace winnow::cache {
 
-/// Addresses of the parts of an entry.
-struct StoredEntry {
+/// Addresses of an entry's key and value.
+struct StoredVectors {
   std::byte* key;
   std::byte* value;
+};
+
+/// Addresses of the parts of an entry. Its vectors are changed by LaneStorage::change().
+struct StoredEntry {
+  const std::byte* key;
+  const std::byte* value;
   std::int32_t* position;
   std::int32_t* rank;      ///< null unless LaneShape::has_ranks()
   float* state;            ///< column 0
@@ -37,10 +45,12 @@ class LaneStorage {
 
   /// Lanes without entries.
   LaneStorage(MemoryAccount& account, const LaneShape& shape);
-  /// A deep copy.
+  /// A deep copy, without the copy for a device.
   LaneStorage clone(MemoryAccount& account) const;
 
   const LaneShape& shape() const { return shape_; }
+  /// The copy of keys and values for a device, made by whoever computes there; null: none.
+  std::unique_ptr<LaneCopy>& device_copy() const { return copy_; }
   int length(int head) const { return length_[head]; }
   /// Slots of a lane's initial block, used or not.
   int block_slots(int head) const { return block_first_[as_size(head) + 1] - block_first_[head]; }
@@ -67,8 +77,11 @@ class LaneStorage {
   /// Calls each(StoredEntry, count) for all runs of a lane, in slot order.
   template <class Each>
   void for_each_run(int head, const Each& each) const;
-  /// Copies an entry from storage of the same shape.
-  void copy(const StoredEntry& from, const StoredEntry& to) const;
+  /// Addresses of an entry's vectors, which the caller changes; valid also for the next `count` - 1 entries of its
+  /// run().
+  StoredVectors change(int head, int slot, int count = 1);
+  /// Copies an entry of storage of the same shape to a slot.
+  void copy(const StoredEntry& from, int head, int slot);
 
  private:
   /// Consecutive slots of all heads: the initial blocks (of different lengths) or one tail block each (kTailBlock
@@ -92,6 +105,7 @@ class LaneStorage {
   std::vector<int> block_first_;  ///< [H_kv + 1] first slot of each head in `block_`
   std::vector<int> length_;       ///< [H_kv] entries in use
   std::vector<Slab> tail_;        ///< each has kTailBlock slots of head 0, then head 1, …
+  mutable std::unique_ptr<LaneCopy> copy_;
 };
 
 inline StoredEntry LaneStorage::entry_of(const Slab& slab, int first, int capacity, int index) const {
@@ -100,8 +114,8 @@ inline StoredEntry LaneStorage::entry_of(const Slab& slab, int first, int capaci
     return buffer.empty() ? nullptr : const_cast<std::int32_t*>(buffer.as<std::int32_t>().data()) + at;
   };
   auto* const state = const_cast<float*>(slab.state.as<float>().data());
-  return {const_cast<std::byte*>(slab.keys.data()) + at * key_bytes_,
-          const_cast<std::byte*>(slab.values.data()) + at * value_bytes_,
+  return {slab.keys.data() + at * key_bytes_,
+          slab.values.data() + at * value_bytes_,
           integers(slab.positions),
           integers(slab.ranks),
           state == nullptr ? nullptr : state + static_cast<std::ptrdiff_t>(first) * shape_.state_columns + index,
@@ -113,6 +127,12 @@ inline StoredEntry LaneStorage::entry(int head, int slot) const {
   if (slot < in_block) return entry_of(block_, block_first_[head], in_block, slot);
   const int tail = slot - in_block;
   return entry_of(tail_[tail / kTailBlock], head * kTailBlock, kTailBlock, tail % kTailBlock);
+}
+
+inline StoredVectors LaneStorage::change(int head, int slot, int count) {
+  if (copy_ != nullptr) copy_->changes(head, slot, count);
+  const StoredEntry at = entry(head, slot);
+  return {const_cast<std::byte*>(at.key), const_cast<std::byte*>(at.value)};
 }
 
 template <class Each>

@@ -43,7 +43,7 @@ void LayerLanes::fill_slot(int head, int slot) {
 }
 
 void LayerLanes::overwrite(int head, int slot, std::span<const float> key, std::span<const float> value) {
-  const StoredEntry at = entry(head, slot);
+  const StoredVectors at = contents_.storage.change(head, slot);
   encode_row(shape().type.key, key, at.key);
   encode_row(shape().type.value, value, at.value);
 }
@@ -51,7 +51,7 @@ void LayerLanes::overwrite(int head, int slot, std::span<const float> key, std::
 void LayerLanes::add_to_values(int head, std::span<const int> slots, std::span<const float> addend) {
   std::vector<float> value(addend.size());
   for (const int slot : slots) {
-    std::byte* const at = entry(head, slot).value;
+    std::byte* const at = contents_.storage.change(head, slot).value;
     decode_row(shape().type.value, at, value);
     for (std::size_t i = 0; i < value.size(); ++i) value[i] += addend[i];
     encode_row(shape().type.value, value, at);

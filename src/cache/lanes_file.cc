@@ -133,22 +133,41 @@ void check_memory(const Extents& extents, const LaneShape& shape) {
   }
 }
 
-/// Calls each(bytes, what) for all parts of a lane's entries, in file order.
-template <class Each>
-void for_each_part(const LaneStorage& storage, int head, const Each& each) {
+/// Vectors of `count` entries, to be written to a file.
+StoredEntry vectors_of(const LaneStorage& storage, int head, int slot, int /*count*/) {
+  return storage.entry(head, slot);
+}
+/// Vectors of `count` entries, to be read from a file.
+StoredVectors vectors_of(LaneStorage& storage, int head, int slot, int count) {
+  return storage.change(head, slot, count);
+}
+
+/// Calls each(bytes, what) for all parts of a lane's entries, in file order. `Storage` may be const.
+template <class Storage, class Each>
+void for_each_part(Storage& storage, int head, const Each& each) {
   const LaneShape& shape = storage.shape();
   const std::size_t key = row_bytes(shape.type.key, shape.head_dim);
   const std::size_t value = row_bytes(shape.type.value, shape.head_dim);
   const auto part = [&](std::string_view what, const auto& bytes_of) {
-    storage.for_each_run(head, [&](const StoredEntry& at, int count) { each(bytes_of(at, as_size(count)), what); });
+    int slot = 0;
+    storage.for_each_run(head, [&](const StoredEntry& at, int count) {
+      each(bytes_of(at, slot, count), what);
+      slot += count;
+    });
   };
-  part("a lane's positions",
-       [](const StoredEntry& at, std::size_t n) { return std::as_writable_bytes(std::span(at.position, n)); });
-  part("a lane's rows", [key](const StoredEntry& at, std::size_t n) { return std::span(at.key, n * key); });
-  part("a lane's rows", [value](const StoredEntry& at, std::size_t n) { return std::span(at.value, n * value); });
+  part("a lane's positions", [](const StoredEntry& at, int /*slot*/, int n) {
+    return std::as_writable_bytes(std::span(at.position, as_size(n)));
+  });
+  part("a lane's rows", [&](const StoredEntry& /*at*/, int slot, int n) {
+    return std::span(vectors_of(storage, head, slot, n).key, as_size(n) * key);
+  });
+  part("a lane's rows", [&](const StoredEntry& /*at*/, int slot, int n) {
+    return std::span(vectors_of(storage, head, slot, n).value, as_size(n) * value);
+  });
   for (int c = 0; c < shape.state_columns; ++c) {
-    part("a lane's state",
-         [c](const StoredEntry& at, std::size_t n) { return std::as_writable_bytes(std::span(at.column(c), n)); });
+    part("a lane's state", [c](const StoredEntry& at, int /*slot*/, int n) {
+      return std::as_writable_bytes(std::span(at.column(c), as_size(n)));
+    });
   }
 }
 

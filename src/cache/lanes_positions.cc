@@ -30,7 +30,7 @@ void LayerLanes::unrotate(int head) {
   for (int slot = 0; slot < length(head); ++slot) {
     const StoredEntry at = entry(head, slot);
     decode_row(shape().type.key, at.key, key);
-    contents_.store_unrotated(key, *at.position, at.key);
+    contents_.store_unrotated(key, *at.position, contents_.storage.change(head, slot).key);
   }
   if (shape().has_ranks()) rank(head);
 }

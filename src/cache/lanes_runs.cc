@@ -17,6 +17,7 @@ void LayerLanes::runs(int head, const AttendRange& range, std::vector<LaneRun>& 
                 {at.value, row_bytes(form.type.value, form.head_dim), count, form.head_dim, form.type.value},
                 range.query_shift};
     run.first = slot;
+    run.storage = &storage();
     if (rotates) {
       run.rotate_to = form.has_ranks() ? at.rank : at.position;
       run.rotate_to_end = form.has_ranks() ? entries(head) : contents_.end;

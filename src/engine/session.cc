@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "attention/cpu/attention.h"
+#include "attention/device/decode.h"
 #include "attention/device/prefill.h"
 #include "base/as_size.h"
 #include "base/cores.h"
@@ -60,6 +61,13 @@ std::unique_ptr<attention::PrefillAttention> prefill_attention_of(const SessionO
       std::make_unique<attention::cpu::Prefill>(account, options.threads, engine::compute_type_of(options.precision));
   if (device == nullptr || device->kernels() == nullptr) return cpu;
   return std::make_unique<attention::device::Prefill>(*device, std::move(cpu));
+}
+
+std::unique_ptr<attention::DecodeAttention> decode_attention_of(const SessionOptions& options, MemoryAccount& account,
+                                                                device::Device* device) {
+  auto cpu = std::make_unique<attention::cpu::Decode>(account, options.threads);
+  if (device == nullptr || device->kernels() == nullptr) return cpu;
+  return std::make_unique<attention::device::Decode>(*device, account, std::move(cpu));
 }
 
 std::optional<engine::Calibration> calibration_of(const SessionOptions& options, const Model& model) {
@@ -131,7 +139,7 @@ Session::Impl::Impl(std::shared_ptr<const Model> m, const SessionOptions& o)
       calibration(calibration_of(options, *model)),
       executor(*model->impl().weights, options.threads, account, packing_of(options, *model->impl().weights)),
       prefill_attention(prefill_attention_of(options, account, device())),
-      decode_attention(std::make_unique<attention::cpu::Decode>(account, options.threads)),
+      decode_attention(decode_attention_of(options, account, device())),
       stepper(executor, *decode_attention, hparams, account, calibration ? &*calibration : nullptr) {
   const auto& kept = options.texts;
   if (kept.memory > 0 || !kept.place.empty()) texts = std::make_unique<engine::KeptTexts>(*this, kept);

@@ -8,8 +8,8 @@
 
 #include "attention/cpu/attention.h"
 #include "attention/cpu/decode_items.h"
-#include "attention/cpu/rotation.h"
 #include "attention/cpu/stretch.h"
+#include "attention/rotation.h"
 #include "base/as_size.h"
 #include "cache/lane_storage.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "attention/cpu/rotation.h"
+#include "attention/rotation.h"
 #include "cache/element.h"
 
 namespace winnow::attention::cpu {

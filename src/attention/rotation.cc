@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "attention/cpu/rotation.h"
+#include "attention/rotation.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -7,7 +7,7 @@
 
 #include "base/as_size.h"
 
-namespace winnow::attention::cpu {
+namespace winnow::attention {
 
 Buffer RotationTable::multiples(std::int32_t step, std::int32_t count) const {
   const auto half = as_size(width());
@@ -38,4 +38,4 @@ void RotationTable::reserve(std::int32_t end) {
   end_ = rows * kFine;
 }
 
-}  // namespace winnow::attention::cpu
+}  // namespace winnow::attention

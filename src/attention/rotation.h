@@ -3,11 +3,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "base/memory.h"
 #include "base/rope.h"
 
-namespace winnow::attention::cpu {
+namespace winnow::attention {
 
 /// Cosines and sines for one position as the sum of two angles: that of a multiple of AngleRows::kFine, and the rest.
 /// Each is [RotationTable::width()] cosines, then as many sines.
@@ -46,11 +47,16 @@ class RotationTable {
   /// Peak bytes of reserve().
   static std::size_t bytes(const Rope& rope, std::int32_t end);
 
+  /// All positions below it are there.
+  std::int32_t end() const { return end_; }
   const Rope& rope() const { return *rope_; }
   int pairs() const { return static_cast<int>(rope_->frequency.size()); }
   /// Number of pairs, padded with 0 to whole vectors of every target.
   int width() const { return width_of(*rope_); }
   Rope::Pairing pairing() const { return rope_->pairing; }
+  /// Angles of the multiples of kFine below end(), and of the positions below kFine: [2][width] each.
+  std::span<const float> coarse() const { return coarse_.as<float>(); }
+  std::span<const float> fine() const { return fine_.as<float>(); }
   AngleRows rows() const { return {coarse_.as<float>().data(), fine_.as<float>().data(), std::ptrdiff_t{2} * width()}; }
 
  private:
@@ -72,4 +78,4 @@ class RotationTable {
   std::int32_t end_ = 0;
 };
 
-}  // namespace winnow::attention::cpu
+}  // namespace winnow::attention
