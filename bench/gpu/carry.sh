@@ -5,7 +5,7 @@
 # The machine needs a processor like that of the build.
 set -euo pipefail
 build=${1:?build folder} folder=${2:?folder to make}
-readonly programs=(gpu/device_test gpu/kernel_times tests/attention/device_prefill_test tests/network/device_parity_test
+readonly programs=(gpu/device_test gpu/kernel_times tests/attention/device_prefill_test tests/attention/device_decode_test tests/network/device_parity_test
   tests/engine/device_session_test winnow)
 
 mkdir -p "$folder"

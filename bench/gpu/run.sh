@@ -48,6 +48,7 @@ case $wanted in
     part devices 10 "$folder/winnow" devices
     part architectures 60 "$folder/device_parity_test" --gtest_filter='*Parity*'
     part prompts 60 "$folder/device_prefill_test"
+    part steps 60 "$folder/device_decode_test"
     part methods 90 "$folder/device_session_test"
     for tool in memcheck racecheck synccheck initcheck; do part "$tool" 40 bash -c "sanitize $tool"; done
     ;;

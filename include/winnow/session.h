@@ -98,6 +98,12 @@ enum class Pack : std::uint8_t {
   resident,
 };
 
+/// How a decode step's sequences pass through a model on a device. On the CPU, results do not depend on it.
+enum class StepRows : std::uint8_t {
+  together,  ///< in one pass: a sequence's logits may differ in their last bits from what they would be alone
+  alike,     ///< each in a pass of its own, which takes more time
+};
+
 /// Encoding of stored keys and values of texts.
 enum class TextType : std::uint8_t {
   exact,  ///< as computed: results over stored texts are those of reading them
@@ -119,6 +125,7 @@ struct WINNOW_EXPORT SessionOptions {
   Precision precision = Precision::automatic;
   int chunk = 512;  ///< tokens of a prompt that pass through a layer together
   Pack pack = Pack::automatic;
+  StepRows rows = StepRows::together;
   /// File of calibrate() for the model, for methods that need one; empty: none, and those methods throw UsageError.
   std::string calibration = {};
   /// Store for prompts: if a prompt begins like an earlier one, only the rest is read, and the results are the same.

@@ -118,6 +118,7 @@ void check_machine(const CommonArguments& a, CommonOptions& o) {
   if (a.precision == "f32") o.session.precision = Precision::f32;
   if (a.pack == "layer") o.session.pack = Pack::layer;
   if (a.pack == "resident") o.session.pack = Pack::resident;
+  if (a.rows == "alike") o.session.rows = StepRows::alike;
   o.session.check();
   o.loading.device = open_device(a.device);
 }
@@ -138,8 +139,13 @@ void add_machine_options(CLI::App& command, CommonArguments& a, CommonOptions& o
       ->check(CLI::IsMember({"auto", "layer", "resident"}));
   command.add_option("--device", a.device,
                      "where the network is computed: cpu, auto (a GPU if there is one), or a GPU by ggml's backend or "
-                     "by its name in winnow devices; attention stays on the CPU, but for that of prompts with cuda; "
-                     "this has never run on a GPU");
+                     "by its name in winnow devices; attention is computed there with cuda only; this has "
+                     "never run on a GPU");
+  command
+      .add_option("--rows", a.rows,
+                  "with --device: sequences pass through a decode step together, or each alone, so that their answers "
+                  "do not depend on each other in any bit (alike)")
+      ->check(CLI::IsMember({"together", "alike"}));
   command.add_option("--rope-freq-base", o.loading.rope_freq_base, "RoPE base (default: the file's)");
   command.add_option(
       "--rope-scaling", o.loading.rope_scaling,

@@ -35,6 +35,7 @@ struct CommonArguments {
   std::string kv_type = "f16";
   std::string precision = "auto";
   std::string pack = "auto";
+  std::string rows = "together";
   std::string device = "cpu";
   std::string chat_template;  ///< a file; empty: none
   bool raw = false;

@@ -26,15 +26,31 @@ int longest_lane(const Sequence& sequence) {
 }  // namespace
 
 void Stepper::run(std::span<const StepRow> rows, std::span<float> logits) {
+  for (int row = 0; row < static_cast<int>(rows.size()); row = end_of_sequence(rows, row)) {
+    rows[row].sequence->reserve(end_of_sequence(rows, row) - row);
+    rows[row].sequence->attended = 0;
+  }
+  place_probabilities(rows);
+  if (together_ == StepRows::together) return pass(rows, logits);
+  const auto width = as_size(hparams_.n_vocab);
+  auto without_logits = rows.size() - logits.size() / width;
+  while (!rows.empty()) {
+    const auto count = as_size(end_of_sequence(rows, 0));
+    const auto passed_over = std::min(count, without_logits);
+    const auto own = (count - passed_over) * width;
+    pass(rows.first(count), logits.first(own));
+    without_logits -= passed_over;
+    rows = rows.subspan(count);
+    logits = logits.subspan(own);
+  }
+}
+
+void Stepper::pass(std::span<const StepRow> rows, std::span<float> logits) {
   std::vector<Token> tokens;
   std::vector<std::int32_t> positions;
   for (const auto& row : rows) {
     tokens.push_back(row.token);
     positions.push_back(row.position);
-  }
-  for (int row = 0; row < static_cast<int>(rows.size()); row = end_of_sequence(rows, row)) {
-    rows[row].sequence->reserve(end_of_sequence(rows, row) - row);
-    rows[row].sequence->attended = 0;
   }
   const auto placed = place_probabilities(rows);
   LaneAttention attention(attention_, hparams_, rows, placed, probabilities_.as<float>().data(), calibration_);

@@ -28,8 +28,13 @@ class Stepper {
  public:
   /// `calibration` may be null if no method needs it.
   Stepper(network::Executor& executor, attention::DecodeAttention& attention, const model::Hparams& hparams,
-          MemoryAccount& account, const Calibration* calibration = nullptr)
-      : executor_(executor), attention_(attention), hparams_(hparams), account_(account), calibration_(calibration) {}
+          MemoryAccount& account, const Calibration* calibration = nullptr, StepRows together = StepRows::together)
+      : executor_(executor),
+        attention_(attention),
+        hparams_(hparams),
+        account_(account),
+        calibration_(calibration),
+        together_(together) {}
 
   /// Throws MemoryError before anything has changed, or Interrupted.
   void run(std::span<const StepRow> rows, std::span<float> logits);
@@ -38,6 +43,8 @@ class Stepper {
   std::size_t bytes(const CacheOptions& options, const StepSize& size) const;
 
  private:
+  /// Runs rows that pass through the network together. REQUIRES: room for them in their lanes.
+  void pass(std::span<const StepRow> rows, std::span<float> logits);
   /// Assigns a place in `probabilities_` to each row.
   std::vector<RowProbabilities> place_probabilities(std::span<const StepRow> rows);
 
@@ -46,6 +53,7 @@ class Stepper {
   const model::Hparams& hparams_;
   MemoryAccount& account_;
   const Calibration* calibration_;
+  StepRows together_;
   Buffer probabilities_;  ///< of one layer, for rows whose methods observe attention
 };
 

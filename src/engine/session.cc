@@ -140,7 +140,8 @@ Session::Impl::Impl(std::shared_ptr<const Model> m, const SessionOptions& o)
       executor(*model->impl().weights, options.threads, account, packing_of(options, *model->impl().weights)),
       prefill_attention(prefill_attention_of(options, account, device())),
       decode_attention(decode_attention_of(options, account, device())),
-      stepper(executor, *decode_attention, hparams, account, calibration ? &*calibration : nullptr) {
+      stepper(executor, *decode_attention, hparams, account, calibration ? &*calibration : nullptr,
+              device() == nullptr ? StepRows::together : options.rows) {
   const auto& kept = options.texts;
   if (kept.memory > 0 || !kept.place.empty()) texts = std::make_unique<engine::KeptTexts>(*this, kept);
 }

@@ -105,6 +105,7 @@ USAGE = {
     "device without its library": (["--device", "musa"], ["no device 'musa'", "libggml-musa.so"]),
     "precision": (["--precision", "f16"], ["f16", "bf16"]),
     "pack": (["--pack", "column"], ["column", "resident"]),
+    "rows": (["--rows", "apart"], ["apart", "alike"]),
     "pack in f32": (["--pack", "layer", "--precision", "f32"], ["layer", "f32"]),
     "scaling": (["--rope-scaling", "yarn"], ["yarn", "linear"]),
     "temperature": (["--temp", "-1"], ["-1"]),

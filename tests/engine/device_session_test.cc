@@ -195,8 +195,8 @@ struct Kept {
   }
 };
 
-/// Entries that methods keep of a text on a device with kernels, beside one where the CPU computes attention. All of
-/// them round factors, to f16 or bf16.
+/// Entries that methods keep of a conversation on a device with kernels, beside one where the CPU computes attention.
+/// All of them round factors, to f16 or bf16.
 Kept kept_by_kernels(const TinyModel& model, const std::vector<std::string>& specs) {
   TempFolder folder;
   const std::string path = folder / "tiny.gguf";
@@ -213,13 +213,23 @@ Kept kept_by_kernels(const TinyModel& model, const std::vector<std::string>& spe
     } catch (const UsageError&) {  // of methods that the model does not allow
       continue;
     }
-    EXPECT_LT(divergence(kernels.logits(), cpu.logits()), 2e-3);
-    kept.add(kernels.cache(), cpu.cache());
+    const auto compare = [&] {
+      EXPECT_LT(divergence(kernels.logits(), cpu.logits()), 2e-3);
+      kept.add(kernels.cache(), cpu.cache());
+    };
+    compare();
+    for (const Token token : random_tokens(kAnswer, kVocabulary, 4)) {
+      for (auto* const side : {&cpu, &kernels}) side->step(token);
+    }
+    compare();
+    for (auto* const side : {&cpu, &kernels}) side->take_turn();
+    for (auto* const side : {&cpu, &kernels}) side->step(7);
+    compare();
   }
   return kept;
 }
 
-TEST(PromptsByKernels, keep_the_same_entries_but_for_ties) {
+TEST(MethodsByKernels, keep_the_same_entries_but_for_ties) {
   TinyModel small;
   small.head_dim = 16;
   const auto kept = kept_by_kernels(small, all_specs());
@@ -227,7 +237,7 @@ TEST(PromptsByKernels, keep_the_same_entries_but_for_ties) {
   EXPECT_LT(kept.different, kept.all / 100);
 }
 
-TEST(PromptsByKernels, have_windows_and_sinks) {
+TEST(MethodsByKernels, have_windows_and_sinks) {
   for (const char* const architecture : {"gemma3", "gpt-oss"}) {
     const auto kept = kept_by_kernels(tiny_of(architecture), {"h2o", "snapkv", "ems"});
     EXPECT_GT(kept.all, 100);
@@ -262,6 +272,40 @@ TEST(RequestsOnADevice, are_answered_like_those_on_the_cpu) {
   }
   EXPECT_EQ(answers.back(), answers.front());
   EXPECT_FALSE(answers.front().front().empty());
+}
+
+/// Logits of steps of a sequence, which passes through them together with `others`.
+std::vector<float> stepped(Session& session, int others) {
+  std::vector<Cache> caches;
+  const auto keep = options_of("snapkv", "30", "f16");
+  for (int i = 0; i <= others; ++i) {
+    const std::vector<std::vector<Token>> nothing_more(1);
+    auto read = session.prefill(random_tokens(kText + 10 * i, kVocabulary, static_cast<unsigned>(i)), nothing_more,
+                                std::span(&keep, 1));
+    caches.push_back(std::move(read.front().caches.front()));
+  }
+  std::vector<Cache*> all;
+  for (auto& cache : caches) all.push_back(&cache);
+  std::vector<float> out;
+  for (const Token token : random_tokens(kAnswer, kVocabulary, 4)) {
+    std::vector<float> logits(all.size() * kVocabulary);
+    session.step(all, std::vector<Token>(all.size(), token), logits);
+    out.insert(out.end(), logits.begin(), logits.begin() + kVocabulary);
+  }
+  return out;
+}
+
+TEST(RowsOfAStep, are_alike_if_asked_for) {
+  TempFolder folder;
+  const std::string path = folder / "tiny.gguf";
+  write_tiny_gguf(TinyModel{}, path);
+  const auto model = Model::load(path, {.device = tested_device_with_kernels()});
+  Session alike(model, {.threads = 1, .rows = StepRows::alike});
+  Session together(model, {.threads = 1});
+  const auto alone = stepped(together, 0);
+  EXPECT_EQ(stepped(alike, 0), alone);
+  EXPECT_EQ(stepped(alike, 4), alone);
+  EXPECT_LT(largest_difference(stepped(together, 4), alone), 1e-2);
 }
 
 TEST(SessionsOnOneDevice, may_run_at_the_same_time) {
