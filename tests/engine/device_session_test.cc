@@ -195,51 +195,98 @@ struct Kept {
   }
 };
 
-/// Entries that methods keep of a conversation on a device with kernels, beside one where the CPU computes attention.
-/// All of them round factors, to f16 or bf16.
-Kept kept_by_kernels(const TinyModel& model, const std::vector<std::string>& specs) {
+/// A model whose prompts and steps kernels compute, and the same with attention on the CPU. Both round factors, to f16
+/// or bf16.
+struct WithKernels {
+  explicit WithKernels(const TinyModel& model) {
+    write_tiny_gguf(model, path);
+    const auto calibration = calibrated(folder / "model.cal", *Model::load(path));
+    cpu = std::make_unique<Side>(path, calibration, host_device(), Precision::automatic);
+    kernels = std::make_unique<Side>(path, calibration, tested_device_with_kernels(), Precision::automatic);
+  }
+
+  /// Reads a text on both. Returns false if the model does not allow the method.
+  bool read(const std::string& spec) {
+    const bool needs = Spec::parse(spec).method().needs_budget();
+    try {
+      for (auto* const side : {cpu.get(), kernels.get()}) side->read(options_of(spec, needs ? "30" : "", "f16"));
+    } catch (const UsageError&) {
+      return false;
+    }
+    return true;
+  }
+
   TempFolder folder;
-  const std::string path = folder / "tiny.gguf";
-  write_tiny_gguf(model, path);
-  const auto calibration = calibrated(folder / "model.cal", *Model::load(path));
-  Side cpu(path, calibration, host_device(), Precision::automatic);
-  Side kernels(path, calibration, tested_device_with_kernels(), Precision::automatic);
+  std::string path = folder / "tiny.gguf";
+  std::unique_ptr<Side> cpu;
+  std::unique_ptr<Side> kernels;
+};
+
+/// Entries that methods keep of a text.
+Kept kept_by_kernels(const TinyModel& model, const std::vector<std::string>& specs) {
+  WithKernels with(model);
   Kept kept;
   for (const auto& spec : specs) {
     SCOPED_TRACE(spec);
-    const bool needs = Spec::parse(spec).method().needs_budget();
-    try {
-      for (auto* const side : {&cpu, &kernels}) side->read(options_of(spec, needs ? "30" : "", "f16"));
-    } catch (const UsageError&) {  // of methods that the model does not allow
-      continue;
-    }
-    const auto compare = [&] {
-      EXPECT_LT(divergence(kernels.logits(), cpu.logits()), 2e-3);
-      kept.add(kernels.cache(), cpu.cache());
-    };
-    compare();
-    for (const Token token : random_tokens(kAnswer, kVocabulary, 4)) {
-      for (auto* const side : {&cpu, &kernels}) side->step(token);
-    }
-    compare();
-    for (auto* const side : {&cpu, &kernels}) side->take_turn();
-    for (auto* const side : {&cpu, &kernels}) side->step(7);
-    compare();
+    if (!with.read(spec)) continue;
+    EXPECT_LT(divergence(with.kernels->logits(), with.cpu->logits()), 2e-3);
+    kept.add(with.kernels->cache(), with.cpu->cache());
   }
   return kept;
 }
 
-TEST(MethodsByKernels, keep_the_same_entries_but_for_ties) {
-  TinyModel small;
-  small.head_dim = 16;
-  const auto kept = kept_by_kernels(small, all_specs());
+/// Entries that methods keep after steps, from the cache of the same reading.
+Kept kept_after_steps(const TinyModel& model, const std::vector<std::string>& specs) {
+  WithKernels with(model);
+  Kept kept;
+  for (const auto& spec : specs) {
+    SCOPED_TRACE(spec);
+    if (!with.read(spec)) continue;
+    with.cpu->save(with.folder / "saved");
+    with.kernels->load(with.folder / "saved");
+    for (const Token token : random_tokens(kAnswer, kVocabulary, 4)) {
+      for (auto* const side : {with.cpu.get(), with.kernels.get()}) side->step(token);
+    }
+    EXPECT_LT(divergence(with.kernels->logits(), with.cpu->logits()), 1e-5);
+    kept.add(with.kernels->cache(), with.cpu->cache());
+  }
+  return kept;
+}
+
+TinyModel with_small_heads() {
+  TinyModel out;
+  out.head_dim = 16;
+  return out;
+}
+
+TEST(PromptsByKernels, keep_the_same_entries_but_for_ties) {
+  const auto kept = kept_by_kernels(with_small_heads(), all_specs());
   EXPECT_GT(kept.all, 100 * static_cast<int>(all_specs().size()));
   EXPECT_LT(kept.different, kept.all / 100);
 }
 
-TEST(MethodsByKernels, have_windows_and_sinks) {
+TEST(PromptsByKernels, have_windows_and_sinks) {
   for (const char* const architecture : {"gemma3", "gpt-oss"}) {
     const auto kept = kept_by_kernels(tiny_of(architecture), {"h2o", "snapkv", "ems"});
+    EXPECT_GT(kept.all, 100);
+    EXPECT_LT(kept.different, kept.all / 100) << architecture;
+  }
+}
+
+TEST(StepsByKernels, keep_the_same_entries_but_for_ties) {
+  std::vector<std::string> specs{"full", "snapkv"};
+  for (const auto& spec : all_specs()) {
+    if (Spec::parse(spec).method().changes_while_decoding()) specs.push_back(spec);
+  }
+  EXPECT_GT(specs.size(), 8U);
+  const auto kept = kept_after_steps(with_small_heads(), specs);
+  EXPECT_GT(kept.all, 100 * static_cast<int>(specs.size()));
+  EXPECT_LT(kept.different, kept.all / 100);
+}
+
+TEST(StepsByKernels, have_windows_and_sinks) {
+  for (const char* const architecture : {"gemma3", "gpt-oss"}) {
+    const auto kept = kept_after_steps(tiny_of(architecture), {"full", "h2o"});
     EXPECT_GT(kept.all, 100);
     EXPECT_LT(kept.different, kept.all / 100) << architecture;
   }
@@ -277,7 +324,7 @@ TEST(RequestsOnADevice, are_answered_like_those_on_the_cpu) {
 /// Logits of steps of a sequence, which passes through them together with `others`.
 std::vector<float> stepped(Session& session, int others) {
   std::vector<Cache> caches;
-  const auto keep = options_of("snapkv", "30", "f16");
+  const auto keep = options_of("snapkv:window=8", "30", "f16");
   for (int i = 0; i <= others; ++i) {
     const std::vector<std::vector<Token>> nothing_more(1);
     auto read = session.prefill(random_tokens(kText + 10 * i, kVocabulary, static_cast<unsigned>(i)), nothing_more,

@@ -17,12 +17,16 @@ namespace winnow::test {
 namespace {
 
 constexpr std::size_t kPage = 4096;
+constexpr std::size_t kArena = std::size_t{1} << 30U;
 
-/// The device's memory, and ggml's view of it.
+/// The device's memory, and ggml's view of it. All blocks lie in one range of addresses, so that one call unlocks them.
 class HostDevice {
  public:
   HostDevice(std::size_t bytes, ggml_op refused);
-  ~HostDevice() { ggml_backend_free(cpu_); }
+  ~HostDevice() {
+    ggml_backend_free(cpu_);
+    munmap(arena_, kArena);
+  }
   HostDevice(const HostDevice&) = delete;
   HostDevice& operator=(const HostDevice&) = delete;
 
@@ -58,11 +62,14 @@ class HostDevice {
  private:
   void protect(void* one, int access) const {
     if (one != nullptr) {
-      mprotect(one, blocks_.at(one).whole, access);
-      return;
+      mprotect(one, blocks_.at(static_cast<std::byte*>(one)).whole, access);
+    } else if (!blocks_.empty()) {
+      const auto& [last, size] = *blocks_.rbegin();
+      mprotect(arena_, static_cast<std::size_t>(last - arena_) + size.whole, access);
     }
-    for (const auto& [block, size] : blocks_) mprotect(block, size.whole, access);
   }
+  /// The first gap of so many bytes; null: there is none.
+  std::byte* find_gap(std::size_t whole) const;
 
   std::size_t bytes_;
   ggml_op refused_;
@@ -72,7 +79,8 @@ class HostDevice {
     std::size_t whole;  ///< pages
     std::size_t asked;
   };
-  std::map<void*, Size> blocks_;
+  std::byte* arena_;
+  std::map<std::byte*, Size> blocks_;
   ggml_backend_t cpu_ = ggml_backend_cpu_init();
   ggml_backend_buffer_type type_{};
   ggml_backend_device device_{};
@@ -104,7 +112,11 @@ void clear(ggml_backend_buffer_t buffer, std::uint8_t value) {
   std::memset(buffer->context, value, buffer->size);
 }
 
-HostDevice::HostDevice(std::size_t bytes, ggml_op refused) : bytes_(bytes), refused_(refused) {
+HostDevice::HostDevice(std::size_t bytes, ggml_op refused)
+    : bytes_(bytes),
+      refused_(refused),
+      arena_(static_cast<std::byte*>(
+          mmap(nullptr, kArena, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0))) {
   ggml_backend_cpu_set_n_threads(cpu_, 1);
   type_.context = this;
   type_.device = &device_;
@@ -134,12 +146,22 @@ HostDevice::HostDevice(std::size_t bytes, ggml_op refused) : bytes_(bytes), refu
   };
 }
 
+std::byte* HostDevice::find_gap(std::size_t whole) const {
+  std::byte* at = arena_;
+  for (const auto& [block, size] : blocks_) {
+    if (static_cast<std::size_t>(block - at) >= whole) return at;
+    at = block + size.whole;
+  }
+  return static_cast<std::size_t>(arena_ + kArena - at) >= whole ? at : nullptr;
+}
+
 ggml_backend_buffer_t HostDevice::allocate(std::size_t bytes) {
   const std::size_t whole = (bytes / kPage + 1) * kPage;
   const std::scoped_lock lock(mutex_);
   if (bytes > bytes_ - used_) return nullptr;
-  void* const block = mmap(nullptr, whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (block == MAP_FAILED) return nullptr;
+  std::byte* const block = find_gap(whole);
+  if (block == nullptr) return nullptr;
+  mprotect(block, whole, PROT_READ | PROT_WRITE);
   std::memset(block, 0xff, whole);
   mprotect(block, whole, PROT_NONE);
   blocks_[block] = {whole, bytes};
@@ -156,9 +178,9 @@ ggml_backend_buffer_t HostDevice::allocate(std::size_t bytes) {
 
 void HostDevice::release(void* block) {
   const std::scoped_lock lock(mutex_);
-  const auto found = blocks_.find(block);
+  const auto found = blocks_.find(static_cast<std::byte*>(block));
   used_ -= found->second.asked;
-  munmap(block, found->second.whole);
+  madvise(block, found->second.whole, MADV_DONTNEED);
   blocks_.erase(found);
 }
 
@@ -173,7 +195,28 @@ const char* unlocked(const Task& task, void* stream) {
   return (winnow_kernels()->*kernel)(task, nullptr);
 }
 
+template <class Task>
+const char* refuse(const Task& /*task*/, void* /*stream*/) {
+  return "no kernel for this device";
+}
+
+std::shared_ptr<device::Device> make_device(std::size_t bytes, const device::Kernels* kernels,
+                                            ggml_op refused = GGML_OP_NONE) {
+  auto* const host = new HostDevice(bytes, refused);
+  return std::make_shared<device::Device>(ggml_backend_ptr(host->backend()), kernels, host);
+}
+
+/// The device that the tests' variable names; null: it names none.
+std::shared_ptr<device::Device> named_device() {
+  const char* const name = std::getenv("WINNOW_TEST_DEVICE");
+  return name == nullptr ? nullptr : open_device(name);
+}
+
 }  // namespace
+
+std::shared_ptr<device::Device> host_device(std::size_t bytes, ggml_op refused) {
+  return make_device(bytes, nullptr, refused);
+}
 
 std::shared_ptr<device::Device> host_device_with_kernels(std::size_t bytes) {
   using device::Kernels;
@@ -181,33 +224,23 @@ std::shared_ptr<device::Device> host_device_with_kernels(std::size_t bytes) {
                                unlocked<&Kernels::observe, device::ObserveTask>,
                                unlocked<&Kernels::decode, device::DecodeTask>,
                                unlocked<&Kernels::store, device::StoreTask>};
-  auto* const host = new HostDevice(bytes, GGML_OP_NONE);
-  return std::make_shared<device::Device>(ggml_backend_ptr(host->backend()), &kernels, host);
+  return make_device(bytes, &kernels);
 }
 
 std::shared_ptr<device::Device> host_device_that_refuses() {
-  static const device::Kernels kernels{device::kKernelVersion,
-                                       [](const device::PrefillTask&, void*) { return "no kernel for this device"; },
-                                       [](const device::ObserveTask&, void*) { return "no kernel for this device"; },
-                                       [](const device::DecodeTask&, void*) { return "no kernel for this device"; },
-                                       [](const device::StoreTask&, void*) { return "no kernel for this device"; }};
-  auto* const host = new HostDevice(std::numeric_limits<std::size_t>::max(), GGML_OP_NONE);
-  return std::make_shared<device::Device>(ggml_backend_ptr(host->backend()), &kernels, host);
+  static const device::Kernels kernels{device::kKernelVersion, refuse<device::PrefillTask>, refuse<device::ObserveTask>,
+                                       refuse<device::DecodeTask>, refuse<device::StoreTask>};
+  return make_device(std::numeric_limits<std::size_t>::max(), &kernels);
 }
 
 std::shared_ptr<device::Device> tested_device() {
-  const char* const name = std::getenv("WINNOW_TEST_DEVICE");
-  return name == nullptr ? host_device() : open_device(name);
+  auto device = named_device();
+  return device == nullptr ? host_device() : device;
 }
 
 std::shared_ptr<device::Device> tested_device_with_kernels() {
-  auto device = tested_device();
-  const bool is_named = std::getenv("WINNOW_TEST_DEVICE") != nullptr;
-  return is_named && device->kernels() != nullptr ? device : host_device_with_kernels();
-}
-
-std::shared_ptr<device::Device> host_device(std::size_t bytes, ggml_op refused) {
-  return std::make_shared<device::Device>(ggml_backend_ptr((new HostDevice(bytes, refused))->backend()));
+  auto device = named_device();
+  return device == nullptr || device->kernels() == nullptr ? host_device_with_kernels() : device;
 }
 
 }  // namespace winnow::test
