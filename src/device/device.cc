@@ -27,6 +27,12 @@ void Device::check(std::size_t bytes, const char* purpose) const {
                     bytes);
 }
 
+void Device::check_for_prompt(std::size_t bytes) {
+  check(bytes, "a prompt's hidden states, keys and values");
+  for (auto most = most_of_prompt_.load(); most < bytes && !most_of_prompt_.compare_exchange_weak(most, bytes);)
+    continue;
+}
+
 /// ggml's public functions make the part's graph without counts of uses, so a backend fuses none of its nodes.
 void Device::compute(ggml_cgraph* graph, int first, int end) {
   const int nodes = end - first;

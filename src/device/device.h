@@ -5,6 +5,7 @@
 #include <ggml-cpp.h>
 #include <ggml.h>
 
+#include <atomic>
 #include <cstddef>
 #include <memory>
 #include <mutex>
@@ -37,6 +38,10 @@ class Device {
   std::size_t available() const;
   /// Throws MemoryError, which names `purpose`, if so many bytes are not available.
   void check(std::size_t bytes, const char* purpose) const;
+  /// Begins a prompt that needs so many bytes: like check(), and from now on check_for_copy() leaves as many free.
+  void check_for_prompt(std::size_t bytes);
+  /// The same for a copy of data in the host's memory, which must leave room for the next prompt.
+  void check_for_copy(std::size_t bytes, const char* purpose) const { check(bytes + most_of_prompt_, purpose); }
 
   bool supports(const ggml_tensor& node) const { return ggml_backend_supports_op(backend_.get(), &node); }
   /// Computes nodes [first, end) of a graph, which are allocated there. Throws Error if the backend fails.
@@ -47,7 +52,8 @@ class Device {
   const Kernels* kernels_;
   void* stream_;
   MemoryAccount account_;
-  std::mutex computing_;  ///< ggml's backends are not thread-safe
+  std::atomic<std::size_t> most_of_prompt_ = 0;  ///< bytes
+  std::mutex computing_;                         ///< ggml's backends are not thread-safe
 };
 
 /// Memory of a device, counted by its account. Move-only.

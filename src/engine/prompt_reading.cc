@@ -37,8 +37,7 @@ PromptReading::PromptReading(Session::Impl& session, ReadingPlan plan, const Rea
   check_memory(plan_.bytes().all(),
                fmt::format("reading {} tokens (hidden states, one layer's keys and values, kept entries)",
                            plan_.first().prompt_rows()));
-  if (auto* const device = session_.device())
-    device->check(plan_.bytes().device, "a prompt's hidden states, keys and values");
+  if (auto* const device = session_.device()) device->check_for_prompt(plan_.bytes().device);
   begin_pass(plan_.first(), rankings_);
 }
 

@@ -280,6 +280,19 @@ TEST(RefusedStep, is_computed_by_the_cpu_and_told_once) {
   EXPECT_NE(said.find("computed on the CPU"), std::string::npos) << said;
 }
 
+TEST(CopiesOfLanes, leave_room_for_a_prompt) {
+  MemoryAccount account;
+  const auto device = test::host_device_with_kernels(1'000'000);
+  device->check_for_prompt(900'000);
+  device::Decode attention(*device, account, std::make_unique<cpu::Decode>(account, 2));
+  Text text({kHeads, 64, KvType::parse("f16")}, 300, 1);
+  cpu::Decode cpu(account, 2);
+  const Reading reading{shape_of(kHeads, kGroup, 64), {}, {&text.lanes()}, {}};
+  EXPECT_EQ(step(attention, reading).out, step(cpu, reading).out);
+  EXPECT_EQ(device->account().held(), 0U);
+  EXPECT_NO_THROW(device->check_for_prompt(900'000));
+}
+
 /// Wherever the device is full, the CPU computes the step, and later steps see all changes of the lanes.
 TEST(FullDevice, leaves_steps_to_the_cpu) {
   const cache::LaneShape shape{kHeads, 64, KvType::parse("f16")};

@@ -22,10 +22,6 @@ std::size_t block_bytes(const RowPlanes& keys, const RowPlanes& values, std::siz
 
 }  // namespace
 
-std::size_t LaneRows::bytes(const cache::LaneShape& shape, std::size_t entries) {
-  return block_bytes({shape.type.key, shape.head_dim}, {shape.type.value, shape.head_dim}, entries);
-}
-
 LaneRows& LaneRows::of(const cache::LaneStorage& lanes, winnow::device::Device& device) {
   auto& copy = lanes.device_copy();
   if (copy == nullptr) copy.reset(new LaneRows(lanes, device));
@@ -56,7 +52,10 @@ LaneRows::Block LaneRows::make_block(winnow::device::Device& device, int rows) c
   out.key_scales = aligned(n * keys_.elements());
   out.values = out.key_scales + aligned(n * keys_.scales());
   out.value_scales = out.values + aligned(n * values_.elements());
-  if (rows > 0) out.memory = winnow::device::DeviceMemory(device, block_bytes(keys_, values_, n), "kept entries");
+  if (rows == 0) return out;
+  const std::size_t bytes = block_bytes(keys_, values_, n);
+  device.check_for_copy(bytes, "copies of kept entries, and room for a prompt,");
+  out.memory = winnow::device::DeviceMemory(device, bytes, "kept entries");
   return out;
 }
 

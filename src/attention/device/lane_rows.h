@@ -21,8 +21,6 @@ class LaneRows final : public cache::LaneCopy {
   /// The copy of lanes, which is made if there is none, with room for all their entries. Its block is up to date;
   /// changed() has the other entries that are not. Throws MemoryError, which changes nothing.
   static LaneRows& of(const cache::LaneStorage& lanes, winnow::device::Device& device);
-  /// Bytes of the copy of lanes with so many entries in their blocks.
-  static std::size_t bytes(const cache::LaneShape& shape, std::size_t entries);
 
   /// Consecutive slots.
   struct Part {
