@@ -321,6 +321,48 @@ TEST(RequestsOnADevice, are_answered_like_those_on_the_cpu) {
   EXPECT_FALSE(answers.front().front().empty());
 }
 
+/// Wherever the device is full, reading and steps are done or refused with a sentence, and the session goes on.
+TEST(ASessionOnAFullDevice, stays_usable) {
+  TempFolder folder;
+  const std::string path = folder / "tiny.gguf";
+  write_tiny_gguf(with_small_heads(), path);
+  const auto keep = options_of("h2o", "30", "f16");
+  const std::vector<std::vector<Token>> nothing_more(1);
+  const auto answer = [&](Session& session) {
+    auto read = session.prefill(random_tokens(kText, kVocabulary), nothing_more, std::span(&keep, 1));
+    auto& cache = read.front().caches.front();
+    return session.extend(cache, random_tokens(3, kVocabulary, 4));
+  };
+  const SessionOptions options{.threads = 1, .chunk = 50};
+  const auto want = [&] {
+    Session all(Model::load(path, {.device = host_device_with_kernels()}), options);
+    return answer(all);
+  }();
+  int refused = 0;
+  int done = 0;
+  for (std::size_t bytes = 100'000; bytes < 700'000; bytes += 25'000) {
+    SCOPED_TRACE(bytes);
+    const auto device = host_device_with_kernels(bytes);
+    try {
+      Session session(Model::load(path, {.device = device}), options);
+      for (int i = 0; i < 2; ++i) {
+        try {
+          EXPECT_LT(largest_difference(answer(session), want), 1e-2);
+          ++done;
+        } catch (const MemoryError& error) {
+          EXPECT_NE(std::string(error.what()).find("available"), std::string::npos) << error.what();
+          ++refused;
+        }
+      }
+    } catch (const MemoryError&) {  // no room for the weights
+      ++refused;
+    }
+    EXPECT_EQ(device->account().held(), 0U);
+  }
+  EXPECT_GT(done, 2);
+  EXPECT_GT(refused, 2);
+}
+
 /// Logits of steps of a sequence, which passes through them together with `others`.
 std::vector<float> stepped(Session& session, int others) {
   std::vector<Cache> caches;
