@@ -340,7 +340,7 @@ TEST(ASessionOnAFullDevice, stays_usable) {
   }();
   int refused = 0;
   int done = 0;
-  for (std::size_t bytes = 100'000; bytes < 700'000; bytes += 25'000) {
+  for (std::size_t bytes = 100'000; bytes < 700'000; bytes += 50'000) {
     SCOPED_TRACE(bytes);
     const auto device = host_device_with_kernels(bytes);
     try {
