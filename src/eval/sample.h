@@ -50,7 +50,8 @@ struct Sample {
   std::string task;
   std::string id;  ///< unique within the task
   PromptText prompt;
-  std::string begun;  ///< the beginning of the answer, read after the question and the template's end
+  std::string later;  ///< a question after a long answer to the prompt's; its answer is scored. Empty: there is none
+  std::string begun;  ///< the beginning of the scored answer, read after its question and the template's end
   std::vector<std::string> documents;
   std::vector<std::string> references;
   std::vector<std::string> classes;  ///< of classification

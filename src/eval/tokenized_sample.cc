@@ -88,7 +88,7 @@ TokenizedSample tokenized(const Model& model, const Sample& sample, Protocol pro
     return out;
   }
   out.prompt = model.tokenize(sample.prompt);
-  if (!sample.begun.empty()) append_tokens(out.prompt.question, model.vocab().tokenize(sample.begun));
+  if (sample.later.empty() && !sample.begun.empty()) append_tokens(out.prompt.question, model.vocab().tokenize(sample.begun));
   if (max_prompt > 0) out.cut_tokens = cut_middle(out.prompt, as_size(max_prompt));
   return out;
 }

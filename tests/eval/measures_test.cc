@@ -76,6 +76,33 @@ TEST_F(MeasuresTest, an_answer_that_is_begun_is_gone_on_with) {
   EXPECT_NE(hash_of(begun), hash_of(asked));
 }
 
+TEST_F(MeasuresTest, a_later_question_follows_an_answer_drawn_by_the_full_cache) {
+  constexpr int kBetween = 5;
+  auto sample = raw("A king. ", "Who?");
+  sample.later = " And what?";
+  sample.max_tokens = 4;
+  const auto got = measure({{sample}, answering_later(kBetween), Against::full}, {CacheOptions()});
+
+  const CacheOptions full;
+  const auto asked = tokenized(*data_.model(), sample, Protocol::aware, 0).prompt;
+  auto all = asked.text;
+  all.insert(all.end(), asked.question.begin(), asked.question.end());
+  const auto logits = [&] { return session_.prefill(all, std::span(&full, 1)).logits; };
+  const auto ends = ends_of(*data_.model());
+  Random random(sample.seed, sample.prompt.text, 0);
+  for (int i = 0; i < kBetween; ++i) all.push_back(drawn(logits(), ends, random));
+  for (const Token token : data_.model()->vocab().tokenize(sample.later)) all.push_back(token);
+  std::string want;
+  for (int i = 0; i < sample.max_tokens; ++i) {
+    const auto now = logits();
+    all.push_back(static_cast<Token>(std::ranges::max_element(now) - now.begin()));
+    if (std::ranges::find(ends, all.back()) != ends.end()) break;
+    want += data_.model()->vocab().text(all.back());
+  }
+  ASSERT_EQ(got.size(), 1U);
+  EXPECT_EQ(got.front().answer, want);
+}
+
 TEST_F(MeasuresTest, log_probabilities_are_a_softmax) {
   const std::vector<float> logits = {0, 1, 2};
   const double sum = 1 + std::exp(1.0) + std::exp(2.0);

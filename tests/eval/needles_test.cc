@@ -143,6 +143,20 @@ TEST_F(NeedlesTest, questions_lead_to_their_answers) {
   }
 }
 
+TEST_F(NeedlesTest, late_questions_are_those_of_one_needle_after_another_question) {
+  data_.options().answer = 70;
+  const auto late = data_.samples("needles/late");
+  ASSERT_FALSE(late.empty());
+  for (const auto& sample : late) {
+    const auto& answer = sample.references.front();
+    EXPECT_NE(sample.prompt.text.find(answer), std::string::npos);
+    EXPECT_NE(sample.prompt.question.find("summary"), std::string::npos);
+    EXPECT_NE(sample.later, sample.prompt.question);
+    EXPECT_EQ(sample.later.find(answer), std::string::npos);
+    EXPECT_NE(sample.id.find("after-70"), std::string::npos);
+  }
+}
+
 /// Whether two sentences differ only in their keys and answers.
 bool is_alike(const std::string& sentence, const std::string& answer, const std::string& other) {
   const auto begin = words_of(sentence.substr(0, sentence.find(answer)));

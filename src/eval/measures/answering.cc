@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/clock.h"
+#include "eval/measures/answers.h"
 #include "eval/measures/measure.h"
 #include "eval/metrics/metric.h"
 #include "winnow/error.h"
@@ -24,28 +25,32 @@ void add_paragraphs(const Sample& sample, Record& to) {
 
 }  // namespace
 
+std::vector<Record> generated_answers(Session& session, const TokenizedSample& tokenized, std::vector<Cache>& caches,
+                                      const std::vector<std::vector<float>>& logits) {
+  GenerateOptions options;
+  options.max_tokens = tokenized.sample->max_tokens;
+  std::vector<Cache*> all;
+  for (auto& cache : caches) all.push_back(&cache);
+  const auto begin = Clock::now();
+  const auto answers = generate(session, all, logits, options);
+  const double decode_ms = ms_since(begin);
+  std::vector<Record> out(answers.size());
+  for (std::size_t i = 0; i < answers.size(); ++i) {
+    if (answers[i].finish == FinishReason::interrupted) throw Interrupted("interrupted");
+    out[i].answer = answers[i].text;
+    const Sample& sample = *tokenized.sample;
+    out[i].score = score(sample, answers[i].text);
+    for (const Metric metric : sample.further) out[i].values[name_of(metric)] = score(sample, metric, answers[i].text);
+    out[i].timings.decode_ms = decode_ms;
+    if (sample.metric == Metric::retrieval) add_paragraphs(sample, out[i]);
+  }
+  return out;
+}
+
 Measure answering() {
   return [](Session& session, const TokenizedSample& tokenized, std::vector<Cache>& caches,
             const std::vector<std::vector<float>>& logits) {
-    GenerateOptions options;
-    options.max_tokens = tokenized.sample->max_tokens;
-    std::vector<Cache*> all;
-    for (auto& cache : caches) all.push_back(&cache);
-    const auto begin = Clock::now();
-    const auto answers = generate(session, all, logits, options);
-    const double decode_ms = ms_since(begin);
-    std::vector<Record> out(answers.size());
-    for (std::size_t i = 0; i < answers.size(); ++i) {
-      if (answers[i].finish == FinishReason::interrupted) throw Interrupted("interrupted");
-      out[i].answer = answers[i].text;
-      const Sample& sample = *tokenized.sample;
-      out[i].score = score(sample, answers[i].text);
-      for (const Metric metric : sample.further)
-        out[i].values[name_of(metric)] = score(sample, metric, answers[i].text);
-      out[i].timings.decode_ms = decode_ms;
-      if (sample.metric == Metric::retrieval) add_paragraphs(sample, out[i]);
-    }
-    return out;
+    return generated_answers(session, tokenized, caches, logits);
   };
 }
 

@@ -27,6 +27,10 @@ using WholeMeasure = std::function<Record(Session& session, const TokenizedSampl
 /// and "later" the shares of numbers that are too small and too large.
 Measure answering();
 
+/// Asks the sample's later question after an answer of `between` tokens to its first one, which is drawn by the full
+/// cache, the first one, and read by all. Then as answering().
+Measure answering_later(int between);
+
 /// The full cache's answer, which all caches read.
 struct ForcedAnswer {
   enum class Tokens : std::uint8_t {

@@ -51,7 +51,7 @@ Task custom_task(const std::string& path, const TaskOptions& options) {
 }
 
 std::string line_of(const Sample& sample) {
-  const bool asks = sample.choices.empty() && !sample.prompt.question.empty();
+  const bool asks = sample.choices.empty() && !sample.prompt.question.empty() && sample.later.empty();
   if (!asks || std::ranges::all_of(sample.references, &std::string::empty))
     throw UsageError(fmt::format("{} {} cannot be printed as a line of JSON: it is not a question about a text",
                                  sample.task, sample.id));

@@ -28,11 +28,19 @@ using needles::Wanted;
 
 constexpr int kMadeUpNeedles = 30;  // samples of each kind and length
 constexpr int kLength = 2000;
+constexpr int kBetween = 500;  // tokens of the answer before a late question
+
+/// When the question is asked.
+enum class Asked : std::uint8_t {
+  first,
+  late,  ///< after a long answer to another one
+};
 
 struct NeedlesTask {
   Shape shape;
   const char* name;
   const char* source;
+  Asked asked = Asked::first;
 };
 
 constexpr NeedlesTask kNeedlesTasks[] = {
@@ -40,6 +48,7 @@ constexpr NeedlesTask kNeedlesTasks[] = {
     {Shape::alike, "needles/alike", "the same, among three that look alike"},
     {Shape::hop, "needles/hop", "the same, asked for by a nickname that is given elsewhere"},
     {Shape::several, "needles/several", "three of these, all of them asked for"},
+    {Shape::one, "needles/late", "one, asked for after a long answer (--answer) to another question", Asked::late},
 };
 
 /// Every other text, so that the splits share none.
@@ -128,6 +137,17 @@ Drawn draw(const Common& common, const NeedlesCell& cell, Random& random) {
   return out;
 }
 
+int tokens_between(const TaskOptions& options) { return options.answer > 0 ? options.answer : kBetween; }
+
+/// Asks for a summary first.
+void ask_late(const TaskOptions& options, Sample& sample) {
+  const bool is_raw = sample.prompt.format == PromptFormat::raw;
+  sample.later = sample.prompt.question;
+  sample.prompt.question = is_raw ? "\n\nHere is a long summary of the text:" : "Write a long summary of the text.";
+  sample.id += fmt::format("-after-{}", tokens_between(options));
+  sample.labels["kind"] += fmt::format(", after {}", tokens_between(options));
+}
+
 Sample needles_sample(const Common& common, const NeedlesCell& cell, std::uint32_t seed, int number) {
   const auto& options = common.options;
   const auto depths = options.depths.empty() ? std::vector{10, 30, 50, 70, 90} : options.depths;
@@ -151,6 +171,7 @@ Sample needles_sample(const Common& common, const NeedlesCell& cell, std::uint32
       {"depth", std::to_string(depth)},
       {"kind", kind_label(common, cell)},
       {"category", fmt::format("{} {}{}", common.task.name, cell.length, is_tuning(common) ? ", tuning" : "")}};
+  if (common.task.asked == Asked::late) ask_late(options, out);
   return out;
 }
 
@@ -165,7 +186,7 @@ Task make_needles(const NeedlesTask& task, const Model& model, const TaskOptions
   const Common common{model, options, task, haystack_of(options)};
   std::vector<std::optional<Borders::Place>> places = {std::nullopt};
   if (options.chunk > 0) places = {Borders::Place::at, Borders::Place::off};
-  return task_by_length(options, {kLength}, [&](int length) {
+  auto made = task_by_length(options, {kLength}, [&](int length) {
     std::vector<Sample> out;
     for (const auto& kind : kinds_of(options)) {
       for (const auto& place : places) {
@@ -177,6 +198,10 @@ Task make_needles(const NeedlesTask& task, const Model& model, const TaskOptions
     }
     return out;
   });
+  if (task.asked == Asked::first) return made;
+  made.measure = answering_later(tokens_between(options));
+  made.against = Against::full;
+  return made;
 }
 
 }  // namespace
@@ -184,7 +209,8 @@ Task make_needles(const NeedlesTask& task, const Model& model, const TaskOptions
 void add_needles(std::vector<TaskInfo>& to) {
   for (const auto& task : kNeedlesTasks) {
     to.push_back(
-        {task.name, task.source, name_of(Metric::contains_all), "the question after the essays",
+        {task.name, task.source, name_of(Metric::contains_all),
+         task.asked == Asked::late ? "the request for a summary after the essays" : "the question after the essays",
          [&task](const Model& model, const TaskOptions& options) { return make_needles(task, model, options); },
          "needle", "", TaskInfo::length | TaskInfo::seed});
   }
