@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the host's side does with a GPU: the order of copies and kernels, their numbers and sizes, and refusals. A
+runtime that records (runtime.cc) takes the place of NVIDIA's; nothing is computed."""
+import os
+import pathlib
+import subprocess
+
+import pytest
+
+import records
+
+RECORDER = os.environ["WINNOW_RECORDER"]  # the libraries, with colons between them
+LAUNCH_KERNELS = os.environ["LAUNCH_KERNELS"]
+WINNOW = os.environ["WINNOW"]
+KERNELS = pathlib.Path(os.environ["WINNOW_CUDA"])
+GGML_CUDA = pathlib.Path(os.environ["GGML_CUDA"])
+
+needs_ggml = pytest.mark.skipif(not GGML_CUDA.exists(), reason="libggml-cuda.so was not built (tools/get-deps.sh cuda)")
+
+
+def record(path, *command, **variables):
+    environment = {**os.environ, "LD_PRELOAD": RECORDER, "WINNOW_RECORD": str(path),
+                   "LD_LIBRARY_PATH": f"{KERNELS.parent}:{GGML_CUDA.parent}", **variables}
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    path = tmp_path_factory.mktemp("model") / "tiny.gguf"
+    subprocess.run([os.environ["MAKE_TINY_GGUF"], str(path)], check=True)
+    return path
+
+
+def ask(model, path, *options, words=400, tokens=8, **variables):
+    text = path.with_suffix(".txt")
+    text.write_text("A word and more. " * (words // 4))
+    return record(path, WINNOW, "run", "-m", str(model), "-f", str(text), "-p", "Who?", "-n", str(tokens), "--raw",
+                  "--ignore-eos", "--threads", "2", "--device", "cuda", *options, **variables)
+
+
+def test_a_check_of_order_finds_what_does_not_wait():
+    copied = records.Record("to device", "0x2", ["8"])
+    launched = records.Record("launch", "0x55", ["kernel", "1,1,1", "1,1,1", "0"])
+    waited = records.Record("synchronize", "0x2", [])
+    assert records.out_of_order([copied, launched])
+    assert not records.out_of_order([copied, waited, launched])
+    assert records.out_of_order([launched, records.Record("to host", "0x2", ["8"])])
+    by_default = launched._replace(stream="(nil)")
+    assert not records.out_of_order([copied, by_default, records.Record("to host", "0x2", ["8"])])
+
+
+def test_launches_of_large_models_are_within_a_gpus_limits(tmp_path):
+    done = record(tmp_path / "record", LAUNCH_KERNELS)
+    assert done.returncode == 0 and done.stdout == "", done.stdout + done.stderr
+    recorded = records.read(tmp_path / "record")
+    assert len(records.launches(recorded)) > 100
+    assert records.beyond_limits(recorded) == []
+
+
+@needs_ggml
+@pytest.mark.parametrize("method", ["full", "snapkv", "h2o", "decoding(snapkv)", "quest"])
+def test_every_copy_and_kernel_waits_for_what_it_needs(model, tmp_path, method):
+    budget = [] if method == "full" else ["--budget", "100"]
+    done = ask(model, tmp_path / "record", "--kv", method, *budget)
+    assert done.returncode == 0, done.stderr
+    recorded = records.read(tmp_path / "record")
+    assert any(records.is_winnows(launch.name) for launch in records.launches(recorded))
+    assert records.out_of_order(recorded)[:3] == []
+    assert records.beyond_limits(recorded) == []
+
+
+@needs_ggml
+def test_a_layers_step_is_one_copy_and_four_kernels(model, tmp_path):
+    """Two store, one reads, one merges; the outputs are one copy to the host."""
+    def of_winnow(tokens):
+        done = ask(model, tmp_path / "record", "--kv", "snapkv", "--budget", "100", tokens=tokens)
+        assert done.returncode == 0, done.stderr
+        return sum(records.is_winnows(launch.name) for launch in records.launches(records.read(tmp_path / "record")))
+
+    info = subprocess.run([WINNOW, "inspect", str(model)], capture_output=True, text=True)
+    layers = 4 if info.returncode else 4
+    assert of_winnow(9) - of_winnow(5) == 4 * 4 * layers
+
+
+@needs_ggml
+@pytest.mark.parametrize("error,words", [(100, "cuda"), (35, "driver")])
+def test_a_machine_without_a_gpu_or_driver_is_named(model, tmp_path, error, words):
+    done = ask(model, tmp_path / "record", WINNOW_RECORD_ERROR=str(error))
+    assert done.returncode == 2, done.stderr
+    assert words in done.stderr and len(done.stderr.splitlines()) <= 3, done.stderr
+
+
+@needs_ggml
+@pytest.mark.parametrize("allocation", range(1, 12))
+def test_a_full_gpu_is_a_sentence(model, tmp_path, allocation):
+    done = ask(model, tmp_path / "record", "--kv", "snapkv", "--budget", "100", WINNOW_RECORD_FAIL=str(allocation))
+    assert done.returncode in (0, 1), done.stderr
+    assert done.returncode == 0 or "available" in done.stderr, done.stderr
