@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Collects what bench/gpu/run.sh runs on a bare machine with a GPU: programs, and the libraries that such a machine lacks.
-#   carry.sh BUILD FOLDER   BUILD: a build folder with -DWINNOW_CUDA=ON, after tools/get-deps.sh cuda
+#   carry.sh BUILD FOLDER   BUILD: a build folder with -DWINNOW_CUDA=ON -DWINNOW_BENCH=ON, after tools/get-deps.sh cuda
 # The machine needs a processor like that of the build.
 set -euo pipefail
 build=${1:?build folder} folder=${2:?folder to make}
-readonly programs=(gpu/device_test gpu/kernel_times tests/attention/device_prefill_test tests/attention/device_decode_test tests/network/device_parity_test
-  tests/engine/device_session_test winnow)
+readonly programs=(gpu/device_test gpu/kernel_times tests/attention/device_prefill_test
+  tests/attention/device_decode_test tests/network/device_parity_test tests/engine/device_session_test bench/random_model
+  winnow)
 
 mkdir -p "$folder"
 for program in "${programs[@]}"; do cp "$build/$program" "$folder"; done

@@ -4,7 +4,8 @@
 # installed or built.
 #   run.sh right FOLDER RECORDS     checks the kernels, alone and under compute-sanitizer, and the engine on the GPU: every
 #                                   architecture against llama.cpp on the CPU, every method against the CPU
-#   run.sh figures FOLDER RECORDS   measures their speed, beside PyTorch's attention
+#   run.sh figures FOLDER RECORDS   measures their speed, beside PyTorch's attention, and that of a model with random
+#                                   weights in the shape of Llama-3.2-1B, beside llama.cpp's
 # Each part has a time limit and writes RECORDS/PART.log while it runs. A failing part does not stop the others.
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
@@ -56,6 +57,12 @@ case $wanted in
     part versions 10 bash -c versions
     part kernel_times 90 "$folder/kernel_times"
     part peers 90 python3 "$here/peers.py"
+    part model 60 "$folder/random_model" llama-3.2-1b f16 "$records/model.gguf"
+    part decode 80 "$folder/winnow" bench -m "$records/model.gguf" --device cuda -p 0 -n 64 -d 0,8192 -b 1,8 -r 3 \
+      --engine winnow,llama.cpp
+    part prefill 80 "$folder/winnow" bench -m "$records/model.gguf" --device cuda -p 8192 -n 0 -r 3 \
+      --kv full,snapkv,h2o,ems --budget 1024 --engine winnow,llama.cpp
+    rm -f "$records/model.gguf"
     ;;
   *)
     echo "run.sh takes right or figures" >&2
