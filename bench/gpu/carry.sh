@@ -5,9 +5,9 @@
 # The machine needs a processor like that of the build.
 set -euo pipefail
 build=${1:?build folder} folder=${2:?folder to make}
-readonly programs=(gpu/device_test gpu/kernel_times tests/attention/device_prefill_test
-  tests/attention/device_decode_test tests/network/device_parity_test tests/engine/device_session_test bench/random_model
-  winnow)
+readonly programs=(gpu/device_test gpu/kernel_times bench/winnow_random_model winnow
+  tests/attention/device_prefill_test tests/attention/device_decode_test tests/network/device_parity_test
+  tests/engine/device_session_test)
 
 mkdir -p "$folder"
 for program in "${programs[@]}"; do cp "$build/$program" "$folder"; done

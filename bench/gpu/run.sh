@@ -57,7 +57,7 @@ case $wanted in
     part versions 10 bash -c versions
     part kernel_times 90 "$folder/kernel_times"
     part peers 90 python3 "$here/peers.py"
-    part model 60 "$folder/random_model" llama-3.2-1b f16 "$records/model.gguf"
+    part model 60 "$folder/winnow_random_model" llama-3.2-1b f16 "$records/model.gguf"
     part decode 80 "$folder/winnow" bench -m "$records/model.gguf" --device cuda -p 0 -n 64 -d 0,8192 -b 1,8 -r 3 \
       --engine winnow,llama.cpp
     part prefill 80 "$folder/winnow" bench -m "$records/model.gguf" --device cuda -p 8192 -n 0 -r 3 \
