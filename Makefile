@@ -20,10 +20,10 @@ CONFIGURE = mkdir -p build; WINNOW_DEPS=$$(tools/get-deps.sh); export WINNOW_DEP
 BUILD = $(call CONFIGURE,$(1),$(2)); cmake --build build/$(1)
 CLANG = -DCMAKE_C_COMPILER=$(word 1,$(shell command -v clang-16 clang)) -DCMAKE_CXX_COMPILER=$(word 1,$(shell command -v clang++-16 clang++))
 MODEL = WINNOW_TEST_MODEL=$$(tools/get-model.sh); export WINNOW_TEST_MODEL
-# Three at a time, even on two cores: a third of the tests' time is waiting.
 # With nvcc, CI compiles the kernels for NVIDIA GPUs.
 NVCC = $(firstword $(shell command -v nvcc) $(wildcard /usr/local/cuda/bin/nvcc))
 CUDA = $(if $(NVCC),-DWINNOW_CUDA=ON -DCMAKE_CUDA_COMPILER=$(NVCC))
+# Three at a time, even on two cores: a third of the tests' time is waiting.
 CTEST = ctest --test-dir build/$(1) --output-on-failure -j 3 $(2)
 # In a separate environment, if pip can make one.
 PYTHON = $$(python=$$(tools/python-with.sh tools/python-requirements.txt -c "import sys; print(sys.executable)") && \

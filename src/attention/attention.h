@@ -108,6 +108,9 @@ class DecodeAttention {
   virtual void run(Worker worker) = 0;
   virtual void merge(Worker worker) = 0;
 
+  /// Frees copies of lanes, which later steps make again.
+  virtual void free_copies() {}
+
   /// Worst-case bytes of the work space of a step whose rows each read such a lane in every KV head. `rope`: for keys
   /// that are rotated when they are read, to positions below `end`; may be null.
   virtual std::size_t bytes(const Shape& shape, int rows, const LaneSize& lane, const Rope* rope, int end) const = 0;

@@ -16,24 +16,30 @@ class LaneCopy {
   explicit LaneCopy(int kv_heads) : changed_(as_size(kv_heads)) {}
   virtual ~LaneCopy() = default;
 
-  /// Entries [slot, slot + count) of a lane change.
-  void changes(int head, int slot, int count) {
-    for (int i = 0; i < count; ++i) changed_[as_size(head)].push_back(slot + i);
+  /// Notes that entries [slot, slot + count) of a lane change.
+  void mark_changed(int head, int slot, int count) {
+    auto& slots = changed_[as_size(head)];
+    if (slots.size() + as_size(count) > slots.capacity()) unite(slots);  // so that they do not outgrow the lane
+    for (int i = 0; i < count; ++i) slots.push_back(slot + i);
   }
   /// Slots below `length` that differ from the copy, ascending.
   std::span<const int> changed(int head, int length) {
     auto& slots = changed_[as_size(head)];
-    std::ranges::sort(slots);
-    slots.erase(std::unique(slots.begin(), slots.end()), slots.end());
+    unite(slots);
     slots.erase(std::ranges::lower_bound(slots, length), slots.end());
     return slots;
   }
-  /// All changed slots have been copied.
+  /// Notes that all changes have been copied.
   void set_copied() {
     for (auto& slots : changed_) slots.clear();
   }
 
  private:
+  static void unite(std::vector<int>& slots) {
+    std::ranges::sort(slots);
+    slots.erase(std::unique(slots.begin(), slots.end()), slots.end());
+  }
+
   std::vector<std::vector<int>> changed_;  ///< [H_kv] slots, some more than once
 };
 

@@ -130,7 +130,7 @@ inline StoredEntry LaneStorage::entry(int head, int slot) const {
 }
 
 inline StoredVectors LaneStorage::change(int head, int slot, int count) {
-  if (copy_ != nullptr) copy_->changes(head, slot, count);
+  if (copy_ != nullptr) copy_->mark_changed(head, slot, count);
   const StoredEntry at = entry(head, slot);
   return {const_cast<std::byte*>(at.key), const_cast<std::byte*>(at.value)};
 }

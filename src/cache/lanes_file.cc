@@ -133,12 +133,11 @@ void check_memory(const Extents& extents, const LaneShape& shape) {
   }
 }
 
-/// Vectors of `count` entries, to be written to a file.
-StoredEntry vectors_of(const LaneStorage& storage, int head, int slot, int /*count*/) {
+/// Addresses of the vectors of `count` entries: for writing them to a file, or for reading them from it.
+StoredEntry to_transfer(const LaneStorage& storage, int head, int slot, int /*count*/) {
   return storage.entry(head, slot);
 }
-/// Vectors of `count` entries, to be read from a file.
-StoredVectors vectors_of(LaneStorage& storage, int head, int slot, int count) {
+StoredVectors to_transfer(LaneStorage& storage, int head, int slot, int count) {
   return storage.change(head, slot, count);
 }
 
@@ -159,10 +158,10 @@ void for_each_part(Storage& storage, int head, const Each& each) {
     return std::as_writable_bytes(std::span(at.position, as_size(n)));
   });
   part("a lane's rows", [&](const StoredEntry& /*at*/, int slot, int n) {
-    return std::span(vectors_of(storage, head, slot, n).key, as_size(n) * key);
+    return std::span(to_transfer(storage, head, slot, n).key, as_size(n) * key);
   });
   part("a lane's rows", [&](const StoredEntry& /*at*/, int slot, int n) {
-    return std::span(vectors_of(storage, head, slot, n).value, as_size(n) * value);
+    return std::span(to_transfer(storage, head, slot, n).value, as_size(n) * value);
   });
   for (int c = 0; c < shape.state_columns; ++c) {
     part("a lane's state", [c](const StoredEntry& at, int /*slot*/, int n) {

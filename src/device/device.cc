@@ -11,6 +11,11 @@
 
 namespace winnow::device {
 
+std::size_t aligned(std::size_t bytes) {
+  constexpr std::size_t kLine = 256;
+  return (bytes + kLine - 1) / kLine * kLine;
+}
+
 std::size_t Device::available() const {
   auto* const device = of_ggml();
   if (device == nullptr) return std::numeric_limits<std::size_t>::max();
@@ -27,7 +32,17 @@ void Device::check(std::size_t bytes, const char* purpose) const {
                     bytes);
 }
 
+std::size_t Device::margin() const {
+  constexpr std::size_t kParts = 64;
+  auto* const device = of_ggml();
+  std::size_t free = 0;
+  std::size_t all = 0;
+  if (device != nullptr) ggml_backend_dev_memory(device, &free, &all);
+  return all / kParts;
+}
+
 void Device::check_for_prompt(std::size_t bytes) {
+  bytes += margin();
   check(bytes, "a prompt's hidden states, keys and values");
   for (auto most = most_of_prompt_.load(); most < bytes && !most_of_prompt_.compare_exchange_weak(most, bytes);)
     continue;

@@ -18,6 +18,9 @@
 
 namespace winnow::device {
 
+/// Bytes rounded up, so that what follows is aligned for every kernel.
+std::size_t aligned(std::size_t bytes);
+
 /// A ggml backend other than the CPU's, with memory of its own: a model's weights lie there, and its network is
 /// computed there. Thread-safe, so that several sessions can use it.
 class Device {
@@ -38,10 +41,13 @@ class Device {
   std::size_t available() const;
   /// Throws MemoryError, which names `purpose`, if so many bytes are not available.
   void check(std::size_t bytes, const char* purpose) const;
-  /// Begins a prompt that needs so many bytes: like check(), and from now on check_for_copy() leaves as many free.
+  /// Begins a prompt that needs so many bytes and a margin: like check(), and from now on check_for_copy() leaves as
+  /// many free.
   void check_for_prompt(std::size_t bytes);
-  /// The same for a copy of data in the host's memory, which must leave room for the next prompt.
+  /// The same for a copy of data in the host's memory, which must leave room for a prompt.
   void check_for_copy(std::size_t bytes, const char* purpose) const { check(bytes + most_of_prompt_, purpose); }
+  /// Bytes for what is not counted before it is needed: work space, and pools of ggml's that cannot fail.
+  std::size_t margin() const;
 
   bool supports(const ggml_tensor& node) const { return ggml_backend_supports_op(backend_.get(), &node); }
   /// Computes nodes [first, end) of a graph, which are allocated there. Throws Error if the backend fails.

@@ -25,6 +25,10 @@ struct Angles {
   std::int32_t halves;  ///< 1: (i, i + pairs); 0: (2i, 2i + 1)
 };
 
+/// Sizes of heads that the kernels of attention take: multiples of kHeadUnit up to kMostHead.
+inline constexpr std::int32_t kHeadUnit = 8;
+inline constexpr std::int32_t kMostHead = 256;
+
 /// Attention of a chunk of a prompt's queries over a layer's scratch and the kept entries of earlier text. Query i is
 /// at row first + i, and sees the past and the rows up to its own, or the last `window` of all these. REQUIRES: dim is
 /// a multiple of 8 up to 256; element f16 or bf16; all addresses except those of f32 are multiples of 16.

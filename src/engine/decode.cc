@@ -6,6 +6,7 @@
 #include "base/as_size.h"
 #include "engine/cache_bytes.h"
 #include "engine/layers.h"
+#include "winnow/error.h"
 
 namespace winnow::engine {
 
@@ -30,15 +31,24 @@ void Stepper::run(std::span<const StepRow> rows, std::span<float> logits) {
     rows[row].sequence->reserve(end_of_sequence(rows, row) - row);
     rows[row].sequence->attended = 0;
   }
-  place_probabilities(rows);
-  if (together_ == StepRows::together) return pass(rows, logits);
+  if (step_rows_ == StepRows::together) return pass(rows, logits);
+  place_probabilities(rows);  // allocates for all passes
+  pass_alike(rows, logits);
+}
+
+void Stepper::pass_alike(std::span<const StepRow> rows, std::span<float> logits) {
   const auto width = as_size(hparams_.n_vocab);
   auto without_logits = rows.size() - logits.size() / width;
-  while (!rows.empty()) {
+  for (bool has_changed = false; !rows.empty(); has_changed = true) {
     const auto count = as_size(end_of_sequence(rows, 0));
     const auto passed_over = std::min(count, without_logits);
     const auto own = (count - passed_over) * width;
-    pass(rows.first(count), logits.first(own));
+    try {
+      pass(rows.first(count), logits.first(own));
+    } catch (const MemoryError& error) {
+      if (!has_changed) throw;
+      throw Error(error.what());
+    }
     without_logits -= passed_over;
     rows = rows.subspan(count);
     logits = logits.subspan(own);
@@ -57,7 +67,11 @@ void Stepper::pass(std::span<const StepRow> rows, std::span<float> logits) {
   const bool one = end_of_sequence(rows, 0) == static_cast<int>(rows.size());
   executor_.step(one ? network::Rows::of_one_sequence : network::Rows::of_several, tokens, positions, attention,
                  logits);
-  attention.rethrow();
+  try {
+    attention.rethrow();
+  } catch (const MemoryError& error) {  // lanes have changed
+    throw Error(error.what());
+  }
   for (const auto& row : rows) {
     row.sequence->seen = row.position + 1;
     row.sequence->tokens.push_back(row.token);

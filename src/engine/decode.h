@@ -28,23 +28,25 @@ class Stepper {
  public:
   /// `calibration` may be null if no method needs it.
   Stepper(network::Executor& executor, attention::DecodeAttention& attention, const model::Hparams& hparams,
-          MemoryAccount& account, const Calibration* calibration = nullptr, StepRows together = StepRows::together)
+          MemoryAccount& account, const Calibration* calibration = nullptr, StepRows step_rows = StepRows::together)
       : executor_(executor),
         attention_(attention),
         hparams_(hparams),
         account_(account),
         calibration_(calibration),
-        together_(together) {}
+        step_rows_(step_rows) {}
 
-  /// Throws MemoryError before anything has changed, or Interrupted.
+  /// Throws MemoryError before anything has changed, Error after that, or Interrupted.
   void run(std::span<const StepRow> rows, std::span<float> logits);
 
   /// Upper bound of the part of a step's work space that depends on the length of lanes.
   std::size_t bytes(const CacheOptions& options, const StepSize& size) const;
 
  private:
-  /// Runs rows that pass through the network together. REQUIRES: room for them in their lanes.
+  /// Runs rows that pass through the network together. REQUIRES: room for them in their lanes. Throws as run().
   void pass(std::span<const StepRow> rows, std::span<float> logits);
+  /// Runs each sequence's rows in a pass of its own.
+  void pass_alike(std::span<const StepRow> rows, std::span<float> logits);
   /// Assigns a place in `probabilities_` to each row.
   std::vector<RowProbabilities> place_probabilities(std::span<const StepRow> rows);
 
@@ -53,7 +55,7 @@ class Stepper {
   const model::Hparams& hparams_;
   MemoryAccount& account_;
   const Calibration* calibration_;
-  StepRows together_;
+  StepRows step_rows_;
   Buffer probabilities_;  ///< of one layer, for rows whose methods observe attention
 };
 

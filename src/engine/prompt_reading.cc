@@ -37,7 +37,11 @@ PromptReading::PromptReading(Session::Impl& session, ReadingPlan plan, const Rea
   check_memory(plan_.bytes().all(),
                fmt::format("reading {} tokens (hidden states, one layer's keys and values, kept entries)",
                            plan_.first().prompt_rows()));
-  if (auto* const device = session_.device()) device->check_for_prompt(plan_.bytes().device);
+  if (auto* const device = session_.device()) {
+    const auto bytes = plan_.bytes().device;
+    if (bytes + device->margin() > device->available()) session_.decode_attention->free_copies();
+    device->check_for_prompt(bytes);
+  }
   begin_pass(plan_.first(), rankings_);
 }
 

@@ -88,7 +88,8 @@ TokenizedSample tokenized(const Model& model, const Sample& sample, Protocol pro
     return out;
   }
   out.prompt = model.tokenize(sample.prompt);
-  if (sample.later.empty() && !sample.begun.empty()) append_tokens(out.prompt.question, model.vocab().tokenize(sample.begun));
+  if (sample.later.empty() && !sample.begun.empty())
+    append_tokens(out.prompt.question, model.vocab().tokenize(sample.begun));
   if (max_prompt > 0) out.cut_tokens = cut_middle(out.prompt, as_size(max_prompt));
   return out;
 }
@@ -101,6 +102,8 @@ std::string hash_of(const TokenizedSample& sample) {
     const std::uint64_t tokens = document.size();
     hasher.add(std::as_bytes(std::span(&tokens, 1)));
   }
+  const auto& [later, begun] = std::tie(sample.sample->later, sample.sample->begun);
+  if (!later.empty()) hasher.add(std::as_bytes(std::span(later + begun)));
   return fmt::format("{:016x}", hasher.value());
 }
 

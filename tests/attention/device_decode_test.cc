@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention of decode steps by a device's kernels, which the emulator runs over memory that is locked to everybody
 // else, compared with the CPU's over the same lanes.
+#include <cstdlib>
+#include <deque>
+
 #include "attention/device/decode.h"
 #include "cache/growing_lanes.h"
 #include "fixture.h"
@@ -72,10 +75,12 @@ struct Results {
   std::vector<float> probabilities;  ///< [rows][H_q][stride]
 };
 
+const Rope kNoRope;
+
 /// Ranges of the lanes that each row reads.
 struct Reading {
   Shape shape;
-  Rope rope;
+  const Rope& rope;
   std::vector<cache::GrowingLanes*> lanes;  ///< of each row
   std::vector<cache::AttendRange> ranges;   ///< empty: all entries
   bool probabilities = true;
@@ -129,6 +134,12 @@ void expect_near(std::span<const float> got, std::span<const float> want, float 
 class DeviceDecode : public testing::Test {
  protected:
   void expect_the_same(const Reading& reading) {
+    const auto before = test::kernels_run();
+    expect_near_the_cpu(reading);
+    if (std::getenv("WINNOW_TEST_DEVICE") == nullptr) EXPECT_GE(test::kernels_run(), before + 1);
+  }
+
+  void expect_near_the_cpu(const Reading& reading) {
     cpu::Decode cpu(account_, 2);
     const auto want = step(cpu, reading);
     const auto got = step(attention_, reading);
@@ -137,10 +148,10 @@ class DeviceDecode : public testing::Test {
     expect_near(got.probabilities, want.probabilities, error, "probability");
   }
 
-  /// Checks that kernels computed the steps.
-  void expect_kernels() const { EXPECT_GT(device_->account().held(), 0U); }
+  const Rope& keep(Rope rope) { return ropes_.emplace_back(std::move(rope)); }
 
   MemoryAccount account_;
+  std::deque<Rope> ropes_;  ///< outlive the attention
   std::shared_ptr<winnow::device::Device> device_ = test::tested_device_with_kernels();
   device::Decode attention_{*device_, account_, std::make_unique<cpu::Decode>(account_, 2)};
 };
@@ -150,7 +161,7 @@ TEST_F(DeviceDecode, agrees_with_the_cpu_for_all_types_while_lanes_change) {
     SCOPED_TRACE(type);
     Text text({kHeads, 40, KvType::parse(type)}, 300, 3);
     auto& lanes = text.lanes();
-    const Reading reading{shape_of(kHeads, kGroup, 40), {}, {&lanes}, {}};
+    const Reading reading{shape_of(kHeads, kGroup, 40), kNoRope, {&lanes}, {}};
     expect_the_same(reading);
     text.append(3);
     expect_the_same(reading);
@@ -167,7 +178,6 @@ TEST_F(DeviceDecode, agrees_with_the_cpu_for_all_types_while_lanes_change) {
     expect_the_same(reading);
     text.append(40);
     expect_the_same(reading);
-    expect_kernels();
   }
 }
 
@@ -175,11 +185,10 @@ TEST_F(DeviceDecode, reads_parts_of_lanes_with_windows_caps_and_sinks) {
   Text text({kHeads, 64, KvType::parse("f16")}, 200, 5);
   text.append(50);
   for (const auto& caps : kCaps) {
-    Reading reading{shape_of(kHeads, kGroup, 64), {}, {&text.lanes()}, {{0, 4, 0}, {20, 90, 0}, {100, 170, 0}}};
+    Reading reading{shape_of(kHeads, kGroup, 64), kNoRope, {&text.lanes()}, {{0, 4, 0}, {20, 90, 0}, {100, 170, 0}}};
     const auto sinks = set_caps(caps, reading.shape);
     expect_the_same(reading);
   }
-  expect_kernels();
 }
 
 TEST_F(DeviceDecode, has_several_sequences_and_several_rows_of_one) {
@@ -187,20 +196,20 @@ TEST_F(DeviceDecode, has_several_sequences_and_several_rows_of_one) {
   Text one(shape, 100, 1);
   Text other(shape, 350, 2);
   Text empty(shape, 0, 3);
-  Reading reading{shape_of(kHeads, kGroup, 64), {}, {&one.lanes(), &other.lanes(), &other.lanes(), &empty.lanes()}, {}};
+  Reading reading{
+      shape_of(kHeads, kGroup, 64), kNoRope, {&one.lanes(), &other.lanes(), &other.lanes(), &empty.lanes()}, {}};
   for (int i = 0; i < 3; ++i) {
     expect_the_same(reading);
     other.append(2);
     empty.append(1);
     reading.probabilities = !reading.probabilities;
   }
-  expect_kernels();
 }
 
 TEST_F(DeviceDecode, rotates_keys_to_ranks_and_queries_by_a_shift) {
   for (const auto pairing : {Rope::Pairing::adjacent, Rope::Pairing::halves}) {
     for (const auto positions : {cache::EffectivePositions::cache, cache::EffectivePositions::absolute}) {
-      const auto rope = rope_of(24, pairing);  // 48 of 64 elements
+      const Rope& rope = keep(rope_of(24, pairing));  // 48 of 64 elements
       Text text({kHeads, 64, KvType::parse("f16"), 0, &rope, positions}, 300, 7);
       Reading reading{shape_of(kHeads, kGroup, 64), rope, {&text.lanes()}, {}};
       text.append(40);
@@ -214,7 +223,6 @@ TEST_F(DeviceDecode, rotates_keys_to_ranks_and_queries_by_a_shift) {
       }
     }
   }
-  expect_kernels();
 }
 
 TEST_F(DeviceDecode, reads_merged_entries) {
@@ -236,7 +244,6 @@ TEST_F(DeviceDecode, reads_merged_entries) {
     if (i % 40 == 0) expect_the_same(reading);
   }
   expect_the_same(reading);
-  expect_kernels();
 }
 
 TEST_F(DeviceDecode, leaves_to_the_cpu_what_kernels_lack) {
@@ -245,19 +252,32 @@ TEST_F(DeviceDecode, leaves_to_the_cpu_what_kernels_lack) {
   rotated.lanes().unrotate(0);
   Text mixed({kHeads, 64, KvType::parse("f16/f32")}, 100, 1);
   Text odd({kHeads, 36, KvType::parse("f16")}, 100, 1);
-  expect_the_same({shape_of(kHeads, kGroup, 64), rope, {&rotated.lanes()}, {}});
-  expect_the_same({shape_of(kHeads, kGroup, 64), {}, {&mixed.lanes()}, {}});
-  expect_the_same({shape_of(kHeads, kGroup, 36), {}, {&odd.lanes()}, {}});
+  expect_near_the_cpu({shape_of(kHeads, kGroup, 64), rope, {&rotated.lanes()}, {}});
+  expect_near_the_cpu({shape_of(kHeads, kGroup, 64), kNoRope, {&mixed.lanes()}, {}});
+  expect_near_the_cpu({shape_of(kHeads, kGroup, 36), kNoRope, {&odd.lanes()}, {}});
   EXPECT_EQ(device_->account().peak(), 0U);
+}
+
+TEST_F(DeviceDecode, copies_many_changes_at_once_and_makes_freed_copies_again) {
+  Text text({kHeads, 64, KvType::parse("q4_0")}, 100, 1);
+  const Reading reading{shape_of(kHeads, kGroup, 64), kNoRope, {&text.lanes()}, {}};
+  expect_the_same(reading);
+  text.append(900);  // in two heads
+  expect_the_same(reading);
+  const auto held = device_->account().held();
+  attention_.free_copies();
+  EXPECT_LT(device_->account().held(), held);
+  expect_the_same(reading);
+  EXPECT_EQ(device_->account().held(), held);
 }
 
 TEST_F(DeviceDecode, frees_the_copy_with_its_lanes) {
   Text one({kHeads, 64, KvType::parse("f16")}, 100, 1);
-  expect_the_same({shape_of(kHeads, kGroup, 64), {}, {&one.lanes()}, {}});
+  expect_the_same({shape_of(kHeads, kGroup, 64), kNoRope, {&one.lanes()}, {}});
   const auto before = device_->account().held();
   {
     Text other({kHeads, 64, KvType::parse("f16")}, 100, 1);
-    expect_the_same({shape_of(kHeads, kGroup, 64), {}, {&other.lanes()}, {}});
+    expect_the_same({shape_of(kHeads, kGroup, 64), kNoRope, {&other.lanes()}, {}});
     EXPECT_GT(device_->account().held(), before);
   }
   EXPECT_EQ(device_->account().held(), before);
@@ -268,7 +288,7 @@ TEST(RefusedStep, is_computed_by_the_cpu_and_told_once) {
   const auto device = test::host_device_that_refuses();
   device::Decode attention(*device, account, std::make_unique<cpu::Decode>(account, 2));
   Text text({kHeads, 64, KvType::parse("f16")}, 100, 1);
-  const Reading reading{shape_of(kHeads, kGroup, 64), {}, {&text.lanes()}, {}};
+  const Reading reading{shape_of(kHeads, kGroup, 64), kNoRope, {&text.lanes()}, {}};
   cpu::Decode cpu(account, 2);
   testing::internal::CaptureStderr();
   for (int i = 0; i < 2; ++i) {
@@ -287,7 +307,7 @@ TEST(CopiesOfLanes, leave_room_for_a_prompt) {
   device::Decode attention(*device, account, std::make_unique<cpu::Decode>(account, 2));
   Text text({kHeads, 64, KvType::parse("f16")}, 300, 1);
   cpu::Decode cpu(account, 2);
-  const Reading reading{shape_of(kHeads, kGroup, 64), {}, {&text.lanes()}, {}};
+  const Reading reading{shape_of(kHeads, kGroup, 64), kNoRope, {&text.lanes()}, {}};
   EXPECT_EQ(step(attention, reading).out, step(cpu, reading).out);
   EXPECT_EQ(device->account().held(), 0U);
   EXPECT_NO_THROW(device->check_for_prompt(900'000));
@@ -303,7 +323,7 @@ TEST(FullDevice, leaves_steps_to_the_cpu) {
     device::Decode attention(*device, account, std::make_unique<cpu::Decode>(account, 2));
     cpu::Decode cpu(account, 2);
     Text text(shape, 200, 1);
-    const Reading reading{shape_of(kHeads, kGroup, 64), {}, {&text.lanes()}, {}};
+    const Reading reading{shape_of(kHeads, kGroup, 64), kNoRope, {&text.lanes()}, {}};
     for (int i = 0; i < 4; ++i) {
       const auto want = step(cpu, reading);
       const auto got = step(attention, reading);

@@ -38,15 +38,26 @@ def ask(model, path, *options, words=400, tokens=8, **variables):
                   "--ignore-eos", "--threads", "2", "--device", "cuda", *options, **variables)
 
 
-def test_a_check_of_order_finds_what_does_not_wait():
-    copied = records.Record("to device", "0x2", ["8"])
-    launched = records.Record("launch", "0x55", ["kernel", "1,1,1", "1,1,1", "0"])
-    waited = records.Record("synchronize", "0x2", [])
-    assert records.out_of_order([copied, launched])
-    assert not records.out_of_order([copied, waited, launched])
-    assert records.out_of_order([launched, records.Record("to host", "0x2", ["8"])])
-    by_default = launched._replace(stream="(nil)")
-    assert not records.out_of_order([copied, by_default, records.Record("to host", "0x2", ["8"])])
+def work(what, stream):
+    return records.Record(what, stream, ["kernel", "1,1,1", "1,1,1", "0"] if what == "launch" else ["8"])
+
+
+COPY, KERNEL, WAIT = work("to device", "per thread 1"), work("launch", "5"), work("synchronize", "per thread 1")
+
+
+@pytest.mark.parametrize("recorded,is_ordered", [
+    ([COPY, KERNEL], False),
+    ([COPY, WAIT, KERNEL], True),
+    ([KERNEL, work("to host", "per thread 1")], False),
+    ([KERNEL, work("synchronize", "5"), work("to host", "per thread 1")], True),
+    ([COPY, work("launch", "legacy"), work("to host", "per thread 1")], True),
+    ([work("launch", "legacy"), WAIT, KERNEL], False),  # the other stream has no work that waited for the kernel
+    ([work("launch", "legacy"), work("to host", "per thread 1"), WAIT, KERNEL], True),
+    ([COPY, work("to host", "per thread 2")], False),
+    ([COPY, work("synchronize", "legacy"), KERNEL], True),
+])
+def test_a_check_of_order_finds_what_does_not_wait(recorded, is_ordered):
+    assert (records.out_of_order(recorded) == []) == is_ordered
 
 
 def test_launches_of_large_models_are_within_a_gpus_limits(tmp_path):
@@ -70,16 +81,16 @@ def test_every_copy_and_kernel_waits_for_what_it_needs(model, tmp_path, method):
 
 
 @needs_ggml
-def test_a_layers_step_is_one_copy_and_four_kernels(model, tmp_path):
-    """Two store, one reads, one merges; the outputs are one copy to the host."""
-    def of_winnow(tokens):
+def test_a_layers_step_has_four_kernels_of_winnow(model, tmp_path):
+    """Two store keys and values, one reads, one merges."""
+    layers = 2  # of make_tiny_gguf
+
+    def kernels(tokens):
         done = ask(model, tmp_path / "record", "--kv", "snapkv", "--budget", "100", tokens=tokens)
         assert done.returncode == 0, done.stderr
         return sum(records.is_winnows(launch.name) for launch in records.launches(records.read(tmp_path / "record")))
 
-    info = subprocess.run([WINNOW, "inspect", str(model)], capture_output=True, text=True)
-    layers = 4 if info.returncode else 4
-    assert of_winnow(9) - of_winnow(5) == 4 * 4 * layers
+    assert kernels(9) - kernels(5) == 4 * 4 * layers
 
 
 @needs_ggml

@@ -6,9 +6,6 @@ import re
 Record = collections.namedtuple("Record", "what stream more")
 Launch = collections.namedtuple("Launch", "stream name grid block shared")
 
-LEGACY, PER_THREAD = {"(nil)", "0x1"}, "0x2"  # the default streams, which wait for each other
-
-
 def read(path):
     records = []
     for line in path.read_text().splitlines():
@@ -47,25 +44,38 @@ def beyond_limits(records):
 
 
 class Order:
-    """Streams with work that nobody has waited for."""
+    """Work that nobody has waited for. The default streams, and those made as blocking ones, wait for each other: legacy
+    work for all earlier work of them, and theirs for earlier legacy work."""
 
     def __init__(self):
-        self.pending = {}  # stream -> the work queued last
+        self.pending = {}  # stream -> number of the work queued last
         self.blocking = set()
 
-    def default(self, stream):
-        return stream in LEGACY or stream == PER_THREAD or stream in self.blocking
+    def is_blocking(self, stream):
+        return stream == "legacy" or stream.startswith("per thread") or stream in self.blocking
 
-    def wait_for(self, stream):
-        self.pending.pop(stream, None)
-        if self.default(stream):  # the default streams wait for each other
-            for other in [s for s in self.pending if self.default(s)]:
-                del self.pending[other]
+    def waits_for(self, stream, other):
+        """Whether work in a stream waits for earlier work in another one."""
+        if stream == other:
+            return True
+        return "legacy" in (stream, other) and self.is_blocking(stream) and self.is_blocking(other)
 
-    def may_follow(self, stream):
-        """Work in other streams for which work in this stream does not wait."""
-        return {other: work for other, work in self.pending.items()
-                if other != stream and not (self.default(other) and self.default(stream))}
+    def synchronize(self, stream):
+        """Waits for a stream's last work, and for what this waited for."""
+        if stream == "legacy":
+            last = float("inf")
+        elif stream in self.pending:
+            last = self.pending[stream]
+        else:
+            return
+        self.pending = {other: number for other, number in self.pending.items()
+                        if not (self.waits_for(stream, other) and number <= last)}
+
+    def queue(self, stream, number):
+        """Returns the streams with work for which this work does not wait."""
+        others = [other for other in self.pending if not self.waits_for(stream, other)]
+        self.pending[stream] = number
+        return others
 
 
 def out_of_order(records):
@@ -77,10 +87,8 @@ def out_of_order(records):
         elif record.what == "synchronize all":
             order.pending.clear()
         elif record.what == "synchronize":
-            order.wait_for(record.stream)
+            order.synchronize(record.stream)
         elif record.what in ("launch", "to host", "to device", "fill", "within"):
-            others = order.may_follow(record.stream)
-            if others:
+            if others := order.queue(record.stream, number):
                 out.append((number, record, others))
-            order.pending[record.stream] = record
     return out

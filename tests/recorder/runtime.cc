@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // A CUDA runtime without a GPU. Memory is the host's, filled with zeros, kernels do nothing, and each call that matters
-// for the order of work is a line of the file WINNOW_RECORD: what, stream, and more (record.py reads them).
+// for the order of work is a line of the file WINNOW_RECORD: what, stream, and more (records.py reads them).
 //   WINNOW_RECORD_ERROR=N   there is no device: counting them fails with this error
 //   WINNOW_RECORD_FAIL=N    the Nth allocation fails, and all after it
 // Functions that are missing here, and need no result, are generated (stubs.py).
 #include <cuda_runtime_api.h>
+#include <unistd.h>
 
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -40,10 +42,17 @@ int number(const char* variable) {
   return text == nullptr ? 0 : std::atoi(text);
 }
 
-void record(const char* what, const void* stream, const std::string& more = "") {
+/// The stream's address, or the name of a default stream. Each thread has its own "per thread".
+std::string name_of(cudaStream_t stream) {
+  if (stream == nullptr || stream == cudaStreamLegacy) return "legacy";
+  if (stream == cudaStreamPerThread) return "per thread " + std::to_string(gettid());
+  return std::to_string(reinterpret_cast<std::uintptr_t>(stream));
+}
+
+void record(const char* what, cudaStream_t stream, const std::string& more = "") {
   auto& r = recorder();
   const std::scoped_lock lock(r.mutex);
-  if (r.file != nullptr) std::fprintf(r.file, "%s\t%p\t%s\n", what, stream, more.c_str());
+  if (r.file != nullptr) std::fprintf(r.file, "%s\t%s\t%s\n", what, name_of(stream).c_str(), more.c_str());
 }
 
 struct Launch {

@@ -5,10 +5,12 @@
 #include <ggml-cpu.h>
 #include <sys/mman.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <new>
 
 #include "winnow/devices.h"
 
@@ -19,7 +21,7 @@ namespace {
 constexpr std::size_t kPage = 4096;
 constexpr std::size_t kArena = std::size_t{1} << 30U;
 
-/// The device's memory, and ggml's view of it. All blocks lie in one range of addresses, so that one call unlocks them.
+/// The device's memory, and ggml's view of it. Blocks lie side by side, so that few calls unlock them all.
 class HostDevice {
  public:
   HostDevice(std::size_t bytes, ggml_op refused);
@@ -63,9 +65,13 @@ class HostDevice {
   void protect(void* one, int access) const {
     if (one != nullptr) {
       mprotect(one, blocks_.at(static_cast<std::byte*>(one)).whole, access);
-    } else if (!blocks_.empty()) {
-      const auto& [last, size] = *blocks_.rbegin();
-      mprotect(arena_, static_cast<std::size_t>(last - arena_) + size.whole, access);
+      return;
+    }
+    for (auto next = blocks_.begin(); next != blocks_.end();) {  // neighbours together
+      auto* const begin = next->first;
+      auto* end = begin;
+      for (; next != blocks_.end() && next->first == end; ++next) end += next->second.whole;
+      mprotect(begin, static_cast<std::size_t>(end - begin), access);
     }
   }
   /// The first gap of so many bytes; null: there is none.
@@ -117,6 +123,7 @@ HostDevice::HostDevice(std::size_t bytes, ggml_op refused)
       refused_(refused),
       arena_(static_cast<std::byte*>(
           mmap(nullptr, kArena, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0))) {
+  if (arena_ == MAP_FAILED) throw std::bad_alloc();
   ggml_backend_cpu_set_n_threads(cpu_, 1);
   type_.context = this;
   type_.device = &device_;
@@ -188,10 +195,13 @@ void HostDevice::release(void* block) {
 
 namespace {
 
+std::atomic<long> kernels = 0;
+
 /// Calls a kernel while the memory of the device, which is the stream, is unlocked.
 template <auto kernel, class Task>
 const char* unlocked(const Task& task, void* stream) {
   const HostDevice::Open open(*static_cast<HostDevice*>(stream));
+  ++kernels;
   return (winnow_kernels()->*kernel)(task, nullptr);
 }
 
@@ -220,18 +230,20 @@ std::shared_ptr<device::Device> host_device(std::size_t bytes, ggml_op refused) 
 
 std::shared_ptr<device::Device> host_device_with_kernels(std::size_t bytes) {
   using device::Kernels;
-  static const Kernels kernels{device::kKernelVersion, unlocked<&Kernels::prefill, device::PrefillTask>,
-                               unlocked<&Kernels::observe, device::ObserveTask>,
-                               unlocked<&Kernels::decode, device::DecodeTask>,
-                               unlocked<&Kernels::store, device::StoreTask>};
-  return make_device(bytes, &kernels);
+  static const Kernels table{device::kKernelVersion, unlocked<&Kernels::prefill, device::PrefillTask>,
+                             unlocked<&Kernels::observe, device::ObserveTask>,
+                             unlocked<&Kernels::decode, device::DecodeTask>,
+                             unlocked<&Kernels::store, device::StoreTask>};
+  return make_device(bytes, &table);
 }
 
 std::shared_ptr<device::Device> host_device_that_refuses() {
-  static const device::Kernels kernels{device::kKernelVersion, refuse<device::PrefillTask>, refuse<device::ObserveTask>,
-                                       refuse<device::DecodeTask>, refuse<device::StoreTask>};
-  return make_device(std::numeric_limits<std::size_t>::max(), &kernels);
+  static const device::Kernels table{device::kKernelVersion, refuse<device::PrefillTask>, refuse<device::ObserveTask>,
+                                     refuse<device::DecodeTask>, refuse<device::StoreTask>};
+  return make_device(std::numeric_limits<std::size_t>::max(), &table);
 }
+
+long kernels_run() { return kernels; }
 
 std::shared_ptr<device::Device> tested_device() {
   auto device = named_device();

@@ -20,6 +20,9 @@ std::shared_ptr<device::Device> host_device_with_kernels(std::size_t bytes = std
 /// The same with kernels that refuse every task.
 std::shared_ptr<device::Device> host_device_that_refuses();
 
+/// Number of kernels that host devices have run so far.
+long kernels_run();
+
 /// The device that the variable WINNOW_TEST_DEVICE names, as in open_device(); by default a host device.
 std::shared_ptr<device::Device> tested_device();
 /// The same; a host device if that one has no kernels of winnow.

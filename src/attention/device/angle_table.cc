@@ -13,7 +13,8 @@ winnow::device::Angles AngleTable::up_to(std::int32_t end, winnow::device::Devic
   };
   table_.reserve(end);
   if (fine_.size() == 0) fine_ = copy(table_.fine());
-  if (coarse_.size() < table_.coarse().size_bytes()) coarse_ = copy(table_.coarse());
+  if (copied_ < table_.end()) coarse_ = copy(table_.coarse());
+  copied_ = table_.end();
   return {.coarse = reinterpret_cast<const float*>(coarse_.at(0)),
           .fine = reinterpret_cast<const float*>(fine_.at(0)),
           .pairs = table_.pairs(),

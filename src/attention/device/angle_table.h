@@ -19,6 +19,7 @@ class AngleTable {
 
  private:
   RotationTable table_;
+  std::int32_t copied_ = 0;  ///< positions below it are on the device
   winnow::device::DeviceMemory coarse_;
   winnow::device::DeviceMemory fine_;
 };

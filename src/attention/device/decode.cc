@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "base/log.h"
 #include "winnow/error.h"
 
 namespace winnow::attention::device {
@@ -30,37 +29,31 @@ bool rotates(const DecodeRead& read) { return read.run.query_shift != 0 || read.
 }  // namespace
 
 bool Decode::supports(const Shape& shape, const Rope& rope, std::span<const DecodeRead> reads) const {
-  constexpr int kUnit = 8;
-  constexpr int kMost = 256;
   const auto is_lacking = [&](const DecodeRead& read) {
-    if (read.run.storage == nullptr || !is_supported(read.run.storage->shape().type)) return true;
-    // All lanes of a step's layer have one type, unless its sequences have several.
-    if (read.run.storage->shape().type != reads.front().run.storage->shape().type) return true;
+    if (read.run.storage == nullptr) return true;
+    const auto& type = read.run.storage->shape().type;
+    if (!is_supported(type) || type != reads.front().run.storage->shape().type) return true;  // one type per step
     return read.run.centres != nullptr && read.run.rotate_to == nullptr;
   };
   const bool rotated = std::ranges::any_of(reads, rotates);
-  return shape.head_dim % kUnit == 0 && shape.head_dim <= kMost && !reads.empty() &&
-         std::ranges::none_of(reads, is_lacking) && (!rotated || rope.frequency.size() % kUnit == 0);
+  return shape.head_dim % winnow::device::kHeadUnit == 0 && shape.head_dim <= winnow::device::kMostHead &&
+         !reads.empty() && std::ranges::none_of(reads, is_lacking) &&
+         (!rotated || rope.frequency.size() % winnow::device::kHeadUnit == 0);
 }
 
 void Decode::begin(const Shape& shape, const Rope& rope, std::span<const DecodeRead> reads, const float* q, float* out,
                    int rows) {
   step_ = {shape, out, rows};
-  is_on_cpu_ = !is_usable_ || !supports(shape, rope, reads);
+  is_on_cpu_ = !gate_.is_open() || !supports(shape, rope, reads);
   if (!is_on_cpu_) {
     try {
       is_on_cpu_ = !queue(rope, reads, q);
     } catch (const MemoryError& error) {
-      leave_to_cpu(error.what());
+      gate_.tell(error.what());
+      is_on_cpu_ = true;
     }
   }
   if (is_on_cpu_) cpu_->begin(shape, rope, reads, q, out, rows);
-}
-
-void Decode::leave_to_cpu(const std::string& reason) {
-  is_on_cpu_ = true;
-  if (!is_told_) log().warn("attention of decode steps is computed on the CPU: {}", reason);
-  is_told_ = true;
 }
 
 /// Memory is allocated before anything is queued, so that changes of lanes are not lost if there is too little.
@@ -70,23 +63,26 @@ bool Decode::queue(const Rope& rope, std::span<const DecodeRead> reads, const fl
   stage(q);
   place_results();
   address_items();
+  address_changes();
   staging_.upload();
-  const LaneRows& like = *lanes_.front();
-  if (!store(like)) return false;
-  for (auto* const lanes : lanes_) lanes->set_copied();
-  return decode(angles, like);
+  if (!store() || !decode(angles)) {
+    copied_->free_all();
+    return false;
+  }
+  for (auto* const copy : copies_) copy->set_copied();
+  return true;
 }
 
 /// Cuts the reads into items, and extends the copies of their lanes.
 void Decode::cut(std::span<const DecodeRead> reads) {
-  lanes_.clear();
+  copies_.clear();
   items_.clear();
   for (const auto& read : reads) {
-    const auto is_its = [&](const LaneRows* lanes) { return &lanes->lanes() == read.run.storage; };
-    auto found = std::find_if(lanes_.rbegin(), lanes_.rend(), is_its);
-    if (found == lanes_.rend()) {
-      lanes_.push_back(&LaneRows::of(*read.run.storage, device_));
-      found = lanes_.rbegin();
+    const auto is_its = [&](const LaneRows* copy) { return &copy->lanes() == read.run.storage; };
+    auto found = std::find_if(copies_.rbegin(), copies_.rend(), is_its);
+    if (found == copies_.rend()) {
+      copies_.push_back(&LaneRows::of(*read.run.storage, device_, copied_));
+      found = copies_.rbegin();
     }
     items_.add(read, **found);
   }
@@ -117,29 +113,29 @@ void Decode::stage(const float* q) {
       staging_.add(std::span<const std::int32_t>(items_.first_items(step_.rows, step_.shape.kv_heads)));
   staged_.items = staging_.add(items_.items().size() * sizeof(winnow::device::DecodeItem));
   changed_.clear();
-  for (auto* const lanes : lanes_) stage_changes(*lanes);
+  for (auto* const copy : copies_) stage_changes(*copy);
   runs_ = staging_.add(2 * changed_.size() * sizeof(StoredRun));
   staging_.reserve();
 }
 
-void Decode::stage_changes(LaneRows& lanes) {
-  const auto& storage = lanes.lanes();
-  for (int head = 0; head < storage.shape().kv_heads; ++head) {
-    auto slots = lanes.changed(head, storage.length(head));
+void Decode::stage_changes(LaneRows& copy) {
+  const auto& lanes = copy.lanes();
+  for (int head = 0; head < lanes.shape().kv_heads; ++head) {
+    auto slots = copy.changed(head, lanes.length(head));
     while (!slots.empty()) {
-      const auto part = lanes.at(head, slots.front());
+      const auto part = copy.at(head, slots.front());
       const int end = slots.front() + part.count;
       const auto count = as_size(std::ranges::lower_bound(slots, end) - slots.begin());
-      stage_changes(lanes, head, slots.first(count), part);
+      stage_changes(copy, head, slots.first(count), part);
       slots = slots.subspan(count);
     }
   }
 }
 
-void Decode::stage_changes(const LaneRows& lanes, int head, std::span<const int> slots, const LaneRows::Part& to) {
+void Decode::stage_changes(const LaneRows& copy, int head, std::span<const int> slots, const LaneRows::Part& to) {
   const auto n = slots.size();
-  const auto& keys = lanes.key_planes();
-  const auto& values = lanes.value_planes();
+  const auto& keys = copy.key_planes();
+  const auto& values = copy.value_planes();
   const Changed changed{.to = to,
                         .count = static_cast<int>(n),
                         .to_rows = staging_.add(n * sizeof(std::int32_t)),
@@ -148,7 +144,7 @@ void Decode::stage_changes(const LaneRows& lanes, int head, std::span<const int>
                         .values = staging_.add(n * values.elements()),
                         .value_scales = staging_.add(n * values.scales())};
   for (std::size_t i = 0; i < n; ++i) {
-    const auto entry = lanes.lanes().entry(head, slots[i]);
+    const auto entry = copy.lanes().entry(head, slots[i]);
     staging_.host<std::int32_t>(changed.to_rows)[i] = slots[i] - slots.front();
     keys.split(entry.key, 1, staging_.host<std::byte>(changed.keys) + i * keys.elements(),
                staging_.host<std::byte>(changed.key_scales) + i * keys.scales());
@@ -158,27 +154,28 @@ void Decode::stage_changes(const LaneRows& lanes, int head, std::span<const int>
   changed_.push_back(changed);
 }
 
-/// Allocates outputs, states of items, and probabilities.
+/// Allocates outputs, probabilities, and states of items.
 void Decode::place_results() {
   const auto& shape = step_.shape;
   const auto group = as_size(shape.group());
-  work_.clear();
-  results_.out = work_.add(step_.elements() * sizeof(float));
-  results_.lse = work_.add(step_.queries() * sizeof(float));
-  results_.partial = work_.add(items_.items().size() * group * as_size(shape.head_dim + 2) * sizeof(float));
   const auto lanes = as_size(step_.rows) * as_size(shape.kv_heads);
   results_.width.assign(lanes, 0);
-  results_.probabilities.assign(lanes, 0);
   for (const auto& captured : items_.captured()) {
     auto& width = results_.width[as_size(captured.row) * as_size(shape.kv_heads) + as_size(captured.kv_head)];
     width = std::max(width, captured.first + captured.count);
   }
-  for (std::size_t i = 0; i < lanes; ++i)
-    results_.probabilities[i] = work_.add(group * as_size(results_.width[i]) * sizeof(float));
+  work_.clear();
+  work_.add(step_.elements() * sizeof(float));
+  results_.probabilities.clear();
+  for (const int width : results_.width)
+    results_.probabilities.push_back(work_.add(group * as_size(width) * sizeof(float)));
+  results_.lse = work_.add(step_.queries() * sizeof(float));
+  results_.on_host.resize(results_.lse / sizeof(float));
+  results_.partial = work_.add(items_.items().size() * group * as_size(shape.head_dim + 2) * sizeof(float));
   work_.reserve();
 }
 
-/// Fills in what contains addresses: the items, and the runs of changed entries.
+/// Fills in the items, whose arrays have addresses now.
 void Decode::address_items() {
   auto* to = staging_.host<winnow::device::DecodeItem>(staged_.items);
   for (const auto& item : items_.items()) {
@@ -193,6 +190,10 @@ void Decode::address_items() {
     if (task.stride > 0) task.probabilities = work_.at<float>(results_.probabilities[lane]) + item.first;
     *to++ = task;
   }
+}
+
+/// Fills in the runs of changed entries.
+void Decode::address_changes() {
   auto* const runs = staging_.host<StoredRun>(runs_);
   for (std::size_t i = 0; i < changed_.size(); ++i) {
     const auto& changed = changed_[i];
@@ -214,8 +215,8 @@ void Decode::address_items() {
   }
 }
 
-/// Queues the copies of changed entries. `like`: lanes of their type.
-bool Decode::store(const LaneRows& like) {
+/// Queues the copies of changed entries to their places.
+bool Decode::store() {
   if (changed_.empty()) return true;
   const auto most = std::ranges::max(changed_, {}, &Changed::count).count;
   const auto stored = [&](const RowPlanes& planes, std::size_t first) {
@@ -227,15 +228,15 @@ bool Decode::store(const LaneRows& like) {
                          .run_count = static_cast<std::int32_t>(changed_.size()),
                          .most = most,
                          .dim = step_.shape.head_dim};
-    return is_accepted(device_.kernels()->store(task, device_.stream()));
+    return gate_.accepts(device_.kernels()->store(task, device_.stream()));
   };
-  return stored(like.key_planes(), 0) && stored(like.value_planes(), changed_.size());
+  return stored(any_copy().key_planes(), 0) && stored(any_copy().value_planes(), changed_.size());
 }
 
-bool Decode::decode(const Angles& angles, const LaneRows& like) {
+bool Decode::decode(const Angles& angles) {
   const auto& shape = step_.shape;
   const DecodeTask task{.q = staging_.at<float>(staged_.q),
-                        .out = work_.at<float>(results_.out),
+                        .out = work_.at<float>(0),
                         .lse = items_.captured().empty() ? nullptr : work_.at<float>(results_.lse),
                         .items = staging_.at<winnow::device::DecodeItem>(staged_.items),
                         .first_item = staging_.at<std::int32_t>(staged_.first_items),
@@ -243,8 +244,8 @@ bool Decode::decode(const Angles& angles, const LaneRows& like) {
                         .sinks = shape.sink_logits.empty() ? nullptr : staging_.at<float>(staged_.sinks),
                         .angles = angles,
                         .listed = items_.is_listed() ? 1 : 0,
-                        .key_element = element_of(like.key_planes()),
-                        .value_element = element_of(like.value_planes()),
+                        .key_element = element_of(any_copy().key_planes()),
+                        .value_element = element_of(any_copy().value_planes()),
                         .item_count = static_cast<std::int32_t>(items_.items().size()),
                         .rows = step_.rows,
                         .heads = shape.query_heads,
@@ -252,39 +253,21 @@ bool Decode::decode(const Angles& angles, const LaneRows& like) {
                         .dim = shape.head_dim,
                         .scale = shape.scale,
                         .cap = shape.cap};
-  return is_accepted(device_.kernels()->decode(task, device_.stream()));
-}
-
-/// Notes a kernel's refusal, for example on a GPU for which it was not compiled. Returns false if there is one.
-bool Decode::is_accepted(const char* refusal) {
-  if (refusal == nullptr) return true;
-  is_usable_ = false;
-  leave_to_cpu(device_.name() + ": " + refusal);
-  return false;
+  return gate_.accepts(device_.kernels()->decode(task, device_.stream()));
 }
 
 void Decode::run(Worker worker) {
   if (is_on_cpu_) return cpu_->run(worker);
   if (worker.index != 0) return;
-  work_.read(results_.out, std::span(step_.out, step_.elements()));
-  read_probabilities();
-}
-
-void Decode::read_probabilities() {
-  const auto group = as_size(step_.shape.group());
-  std::size_t read = results_.width.size();  // lane in `probabilities_`
+  work_.read(0, std::span(results_.on_host));
+  const float* const from = results_.on_host.data();
+  std::copy_n(from, step_.elements(), step_.out);
   for (const auto& captured : items_.captured()) {
     const auto lane = as_size(captured.row) * as_size(step_.shape.kv_heads) + as_size(captured.kv_head);
     const auto width = as_size(results_.width[lane]);
-    if (lane != read) {
-      probabilities_.resize(group * width);
-      work_.read(results_.probabilities[lane], std::span(probabilities_));
-      read = lane;
-    }
-    for (std::size_t g = 0; g < group; ++g) {
-      const auto* const from = probabilities_.data() + g * width + captured.first;
-      std::copy_n(from, captured.count, captured.to + static_cast<std::ptrdiff_t>(g) * captured.stride);
-    }
+    const float* const first = from + results_.probabilities[lane] / sizeof(float) + captured.first;
+    for (std::size_t g = 0; g < as_size(step_.shape.group()); ++g)
+      std::copy_n(first + g * width, captured.count, captured.to + static_cast<std::ptrdiff_t>(g) * captured.stride);
   }
 }
 
@@ -292,13 +275,17 @@ void Decode::merge(Worker worker) {
   if (is_on_cpu_) cpu_->merge(worker);
 }
 
-/// The CPU's, since it may have to compute the step, with the arrays of the host: queries, positions and probabilities.
+/// The CPU's, which may have to compute the step, and the arrays that are copied: queries and outputs, positions,
+/// changed entries and probabilities.
 std::size_t Decode::bytes(const Shape& shape, int rows, const LaneSize& lane, const Rope* rope, int end) const {
-  const auto queries = as_size(rows) * as_size(shape.query_heads);
+  const auto lanes = as_size(rows) * as_size(shape.kv_heads);
+  const auto group = as_size(shape.group());
   const auto entries = as_size(lane.block) + as_size(lane.others);
-  const auto positions = rope == nullptr ? 0 : as_size(rows) * as_size(shape.kv_heads) * entries * sizeof(std::int32_t);
-  return cpu_->bytes(shape, rows, lane, rope, end) + queries * as_size(shape.head_dim) * sizeof(float) + 2 * positions +
-         as_size(shape.group()) * entries * sizeof(float);
+  const auto vectors = lanes * (2 * group + 2) * as_size(shape.head_dim) * sizeof(float);
+  const auto positions = rope == nullptr ? 0 : lanes * entries * sizeof(std::int32_t);
+  const auto angles = rope == nullptr ? 0 : RotationTable::bytes(*rope, end);
+  const auto copied = vectors + positions + lanes * group * entries * sizeof(float);
+  return cpu_->bytes(shape, rows, lane, rope, end) + angles + copied;
 }
 
 }  // namespace winnow::attention::device

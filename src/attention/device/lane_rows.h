@@ -2,6 +2,10 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <span>
 #include <vector>
 
 #include "attention/device/row_planes.h"
@@ -11,16 +15,35 @@
 
 namespace winnow::attention::device {
 
-/// Keys and values of a layer's lanes in a device's memory, by slot. Like the lanes they lie in one block with each
-/// head's initial entries, and in tail blocks; those here are larger.
+class LaneRows;
+
+/// The copies of a session's lanes, whose memory can be freed for something else. Thread-safe, but no copy may be in
+/// use while all are freed.
+class CopiedLanes {
+ public:
+  void add(LaneRows* copy);
+  void remove(LaneRows* copy);
+  void free_all();
+
+ private:
+  std::mutex mutex_;
+  std::set<LaneRows*> copies_;
+};
+
+/// A copy of the keys and values of a layer's lanes in a device's memory, by slot. As in the lanes, one block has each
+/// head's initial entries, and later ones are in tail blocks.
 class LaneRows final : public cache::LaneCopy {
  public:
-  /// Slots of a head in a tail block, whose lanes hold a whole number of LaneStorage's.
+  /// Slots of a head in a tail block. A multiple of LaneStorage's, so that runs of the lanes are contiguous here, too.
   static constexpr int kTailBlock = 256;
+  static_assert(kTailBlock % cache::LaneStorage::kTailBlock == 0);
 
-  /// The copy of lanes, which is made if there is none, with room for all their entries. Its block is up to date;
-  /// changed() has the other entries that are not. Throws MemoryError, which changes nothing.
-  static LaneRows& of(const cache::LaneStorage& lanes, winnow::device::Device& device);
+  ~LaneRows() override;
+
+  /// The copy of lanes, which is made if there is none, with room for all their entries. It is up to date but for the
+  /// entries in changed(), of which there are few. Throws MemoryError.
+  static LaneRows& of(const cache::LaneStorage& lanes, winnow::device::Device& device,
+                      const std::shared_ptr<CopiedLanes>& all);
 
   /// Consecutive slots.
   struct Part {
@@ -37,24 +60,37 @@ class LaneRows final : public cache::LaneCopy {
   const RowPlanes& key_planes() const { return keys_; }
   const RowPlanes& value_planes() const { return values_; }
 
+  /// Frees the memory. The next of() makes another copy.
+  void free();
+
  private:
   /// Rows of all heads: elements and scales of keys, then of values.
   struct Block {
     winnow::device::DeviceMemory memory;
     std::size_t key_scales, values, value_scales;  ///< offsets
   };
+  /// Rows of a block.
+  struct Place {
+    const Block* block;
+    int row, count;
+  };
 
-  LaneRows(const cache::LaneStorage& lanes, winnow::device::Device& device);
+  LaneRows(const cache::LaneStorage& lanes, winnow::device::Device& device, std::shared_ptr<CopiedLanes> all);
   Block make_block(winnow::device::Device& device, int rows) const;
-  void upload(int head);
   /// Adds tail blocks until the longest lane fits.
   void extend(winnow::device::Device& device);
-  Part part_of(const Block& block, int row, int count) const;
+  /// Copies changed entries if they are many.
+  void write_changed();
+  /// Copies slots [slot, end) of a lane.
+  void write(int head, int slot, int end) const;
+  Place place_of(int head, int slot) const;
   int block_slots(int head) const { return first_[as_size(head) + 1] - first_[as_size(head)]; }
 
   const cache::LaneStorage* lanes_;
+  std::shared_ptr<CopiedLanes> all_;
   RowPlanes keys_;
   RowPlanes values_;
+  bool is_freed_ = false;
   std::vector<int> first_;  ///< [H_kv + 1] first row of each head in `block_`
   Block block_;
   std::vector<Block> tail_;  ///< each has kTailBlock rows of head 0, then head 1, …

@@ -4,7 +4,6 @@
 #include <numbers>
 
 #include "attention/device/scratch_rows.h"
-#include "base/log.h"
 
 namespace winnow::attention::device {
 
@@ -21,21 +20,20 @@ bool is_supported(ElementType type) { return type == ElementType::f16 || type ==
 
 bool Prefill::supports(const Shape& shape, const cache::LayerScratch& scratch, int end,
                        std::span<ColumnStatistics* const> columns, const cache::PastRows* past) const {
-  constexpr int kUnit = 8;
-  constexpr int kMost = 256;
   const auto is_lacking = [end](const ColumnStatistics* c) {
     const auto& request = c->request();
     const bool has_no_kernel = !request.power.empty() || request.rows.kind == QueryRowSet::Kind::copies;
     return has_no_kernel && request.rows.first(c->size()) < end;
   };
-  return is_supported(scratch.type()) && shape.head_dim % kUnit == 0 && shape.head_dim <= kMost &&
-         std::ranges::none_of(columns, is_lacking) && (past == nullptr || past->type() == scratch.type());
+  return is_supported(scratch.type()) && shape.head_dim % winnow::device::kHeadUnit == 0 &&
+         shape.head_dim <= winnow::device::kMostHead && std::ranges::none_of(columns, is_lacking) &&
+         (past == nullptr || past->type() == scratch.type());
 }
 
 void Prefill::begin(const Shape& shape, const cache::LayerScratch& scratch, const float* q, float* out, int first,
                     int count, std::span<ColumnStatistics* const> columns, KeyRange recorded, const float* row_scales,
                     const cache::PastRows* past) {
-  is_on_cpu_ = !is_usable_ || !supports(shape, scratch, first + count, columns, past);
+  is_on_cpu_ = !gate_.is_open() || !supports(shape, scratch, first + count, columns, past);
   if (!is_on_cpu_) {
     chunk_ = {shape, out, first, count, recorded};
     place(scratch, columns, row_scales, past);
@@ -108,14 +106,6 @@ void Prefill::upload(const float* q, const cache::PastRows* past) const {
   }
 }
 
-/// Notes a kernel's refusal, for example on a GPU for which it was not compiled. Returns false if there is one.
-bool Prefill::is_accepted(const char* refusal) {
-  if (refusal == nullptr) return true;
-  is_usable_ = false;
-  log().warn("attention is computed on the CPU: {}: {}", device_.name(), refusal);
-  return false;
-}
-
 /// Queues attention and its statistics. Returns false if a kernel refuses.
 bool Prefill::attend(const cache::LayerScratch& scratch, bool sees_past) {
   const auto& rows = ScratchRows::of(scratch, device_);
@@ -140,7 +130,7 @@ bool Prefill::attend(const cache::LayerScratch& scratch, bool sees_past) {
                          .window = shape.window,
                          .scale = shape.scale,
                          .cap = shape.cap};
-  return is_accepted(device_.kernels()->prefill(task, device_.stream())) &&
+  return gate_.accepts(device_.kernels()->prefill(task, device_.stream())) &&
          std::ranges::all_of(parts_, [&](const Part& part) { return observe(part, task); });
 }
 
@@ -169,7 +159,7 @@ bool Prefill::observe(const Part& part, const PrefillTask& prompt) {
       .reach = part.observed.reach,
       .cap = prompt.cap,
   };
-  return is_accepted(device_.kernels()->observe(task, device_.stream()));
+  return gate_.accepts(device_.kernels()->observe(task, device_.stream()));
 }
 
 void Prefill::run(Worker worker) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "attention/attention.h"
+#include "attention/device/kernel_gate.h"
 #include "attention/device/observed_rows.h"
 #include "attention/device/work_space.h"
 #include "device/device.h"
@@ -22,7 +23,7 @@ class Prefill final : public PrefillAttention {
  public:
   /// REQUIRES: the device has kernels and outlives this object.
   Prefill(winnow::device::Device& device, std::unique_ptr<PrefillAttention> cpu)
-      : device_(device), cpu_(std::move(cpu)), work_(device) {}
+      : device_(device), cpu_(std::move(cpu)), gate_(device, "attention of prompts"), work_(device) {}
 
   /// REQUIRES: no column statistics keep states of rows within the chunk.
   void begin(const Shape& shape, const cache::LayerScratch& scratch, const float* q, float* out, int first, int count,
@@ -73,12 +74,11 @@ class Prefill final : public PrefillAttention {
   void upload(const float* q, const cache::PastRows* past) const;
   bool attend(const cache::LayerScratch& scratch, bool sees_past);
   bool observe(const Part& part, const winnow::device::PrefillTask& prompt);
-  bool is_accepted(const char* refusal);
   void add(const Part& part);
 
   winnow::device::Device& device_;
   std::unique_ptr<PrefillAttention> cpu_;
-  bool is_usable_ = true;  ///< no kernel has refused a task
+  KernelGate gate_;
   bool is_on_cpu_ = false;
   float* logsums_ = nullptr;
   Chunk chunk_{};

@@ -4,9 +4,8 @@
 namespace winnow::attention::device {
 
 std::size_t Staging::add(std::size_t bytes) {
-  constexpr std::size_t kLine = 256;
   const std::size_t at = bytes_.size();
-  bytes_.resize(at + (bytes + kLine - 1) / kLine * kLine);
+  bytes_.resize(at + winnow::device::aligned(bytes));
   return at;
 }
 

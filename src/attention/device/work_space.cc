@@ -4,16 +4,15 @@
 namespace winnow::attention::device {
 
 std::size_t WorkSpace::add(std::size_t bytes) {
-  constexpr std::size_t kLine = 256;
   const std::size_t at = bytes_;
-  bytes_ += (bytes + kLine - 1) / kLine * kLine;
+  bytes_ += winnow::device::aligned(bytes);
   return at;
 }
 
 void WorkSpace::reserve() {
   if (memory_.size() >= bytes_) return;
   memory_ = {};  // frees the old one first
-  memory_ = winnow::device::DeviceMemory(device_, bytes_, "attention's work space");
+  memory_ = winnow::device::DeviceMemory(device_, bytes_ + bytes_ / 4, "attention's work space");
 }
 
 }  // namespace winnow::attention::device

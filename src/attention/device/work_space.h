@@ -8,7 +8,8 @@
 
 namespace winnow::attention::device {
 
-/// Memory of a device for the arrays of a chunk. It only grows. Usage: add() all arrays, reserve(), then use them.
+/// Memory of a device for the arrays of a chunk or step. It only grows. Usage: add() all arrays, reserve(), then use
+/// them.
 class WorkSpace {
  public:
   explicit WorkSpace(winnow::device::Device& device) : device_(device) {}
