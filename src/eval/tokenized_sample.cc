@@ -102,8 +102,9 @@ std::string hash_of(const TokenizedSample& sample) {
     const std::uint64_t tokens = document.size();
     hasher.add(std::as_bytes(std::span(&tokens, 1)));
   }
-  const auto& [later, begun] = std::tie(sample.sample->later, sample.sample->begun);
-  if (!later.empty()) hasher.add(std::as_bytes(std::span(later + begun)));
+  if (const auto& later = sample.sample->later; !later.empty()) {
+    for (const auto* text : {&later, &sample.sample->begun}) hasher.add(std::as_bytes(std::span(*text)));
+  }
   return fmt::format("{:016x}", hasher.value());
 }
 
