@@ -401,7 +401,8 @@ TEST(RowsOfAStep, are_alike_if_asked_for) {
   EXPECT_EQ(stepped(alike, 0), alone);
   EXPECT_EQ(stepped(alike, 2), alone);
   EXPECT_LT(largest_difference(stepped(together, 2), alone), 1e-2);
-  if (std::getenv("WINNOW_TEST_DEVICE") == nullptr) EXPECT_GT(kernels_of(alike), kernels_of(together));
+  if (std::getenv("WINNOW_TEST_DEVICE") != nullptr) return;  // only host devices count
+  EXPECT_GT(kernels_of(alike), kernels_of(together));
 }
 
 TEST(SessionsOnOneDevice, may_run_at_the_same_time) {

@@ -195,13 +195,13 @@ void HostDevice::release(void* block) {
 
 namespace {
 
-std::atomic<long> kernels = 0;
+std::atomic<long> run_so_far = 0;
 
 /// Calls a kernel while the memory of the device, which is the stream, is unlocked.
 template <auto kernel, class Task>
 const char* unlocked(const Task& task, void* stream) {
   const HostDevice::Open open(*static_cast<HostDevice*>(stream));
-  ++kernels;
+  ++run_so_far;
   return (winnow_kernels()->*kernel)(task, nullptr);
 }
 
@@ -243,7 +243,7 @@ std::shared_ptr<device::Device> host_device_that_refuses() {
   return make_device(std::numeric_limits<std::size_t>::max(), &table);
 }
 
-long kernels_run() { return kernels; }
+long kernels_run() { return run_so_far; }
 
 std::shared_ptr<device::Device> tested_device() {
   auto device = named_device();
