@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes C functions that return 0 for all functions of NVIDIA's libraries that the given libraries need and the
-recorder does not have. Libraries that do not exist are left out.
+"""Writes C functions that return 0 for the functions of one of NVIDIA's libraries that other libraries need, and an
+object file does not have. Libraries that do not exist are left out.
 
-usage: stubs.py RECORDER LIBRARY...
+usage: stubs.py NAME OBJECT LIBRARY...    NAME: the beginning of the functions' names, as a regular expression
 """
 import pathlib
 import re
@@ -10,13 +10,14 @@ import subprocess
 import sys
 
 
-def symbols(library, kind):
-    listed = subprocess.run(["nm", "--dynamic", kind, library], check=True, capture_output=True, text=True).stdout
+def symbols(file, *options):
+    listed = subprocess.run(["nm", *options, file], check=True, capture_output=True, text=True).stdout
     return {line.split()[-1].split("@")[0] for line in listed.splitlines() if line.split()}
 
 
-recorder, *libraries = sys.argv[1:]
-wanted = set().union(*(symbols(library, "--undefined-only") for library in libraries if pathlib.Path(library).exists()))
-nvidias = {name for name in wanted if re.match(r"(__cuda|cuda|cublas|cu[A-Z]|nv[A-Z])", name)}
-for name in sorted(nvidias - symbols(recorder, "--defined-only")):
-    print(f"int {name}(void) {{ return 0; }}")
+name, recorder, *libraries = sys.argv[1:]
+there = [library for library in libraries if pathlib.Path(library).exists()]
+wanted = set().union(*(symbols(library, "--dynamic", "--undefined-only") for library in there))
+for missing in sorted(wanted - symbols(recorder, "--defined-only")):
+    if re.match(name, missing):
+        print(f"int {missing}(void) {{ return 0; }}")
