@@ -2,7 +2,7 @@
 """Writes C functions that return 0 for the functions of one of NVIDIA's libraries that other libraries need, and an
 object file does not have. Libraries that do not exist are left out.
 
-usage: stubs.py NAME OBJECT LIBRARY...    NAME: the beginning of the functions' names, as a regular expression
+usage: stubs.py TO NAME OBJECT LIBRARY...    NAME: the beginning of the functions' names, as a regular expression
 """
 import pathlib
 import re
@@ -15,9 +15,8 @@ def symbols(file, *options):
     return {line.split()[-1].split("@")[0] for line in listed.splitlines() if line.split()}
 
 
-name, recorder, *libraries = sys.argv[1:]
+to, name, recorder, *libraries = sys.argv[1:]
 there = [library for library in libraries if pathlib.Path(library).exists()]
 wanted = set().union(*(symbols(library, "--dynamic", "--undefined-only") for library in there))
-for missing in sorted(wanted - symbols(recorder, "--defined-only")):
-    if re.match(name, missing):
-        print(f"int {missing}(void) {{ return 0; }}")
+missing = sorted(one for one in wanted - symbols(recorder, "--defined-only") if re.match(name, one))
+pathlib.Path(to).write_text("".join(f"int {one}(void) {{ return 0; }}\n" for one in missing))
