@@ -199,7 +199,9 @@ cudaError_t cudaMalloc(void** out, std::size_t bytes) {
   {
     const std::scoped_lock lock(r.mutex);
     if (++r.allocations >= fail && fail > 0) return cudaErrorMemoryAllocation;
-    *out = std::calloc(bytes / 256 + 1, 256);
+    constexpr std::size_t kLine = 256;  // to which NVIDIA's allocations are aligned
+    *out = std::aligned_alloc(kLine, (bytes / kLine + 1) * kLine);
+    std::memset(*out, 0, bytes);
     r.blocks[*out] = bytes;
     r.used += bytes;
   }
