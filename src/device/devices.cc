@@ -25,9 +25,11 @@ namespace {
 struct Backend {
   const char* library;  ///< in the name of its library
   const char* name;     ///< as ggml registers it; its devices have this name and a number
+  bool is_built;        ///< by tools/get-deps.sh
 };
-constexpr std::array kBackends{Backend{"cuda", "CUDA"}, Backend{"hip", "ROCm"}, Backend{"musa", "MUSA"},
-                               Backend{"sycl", "SYCL"}, Backend{"vulkan", "Vulkan"}};
+constexpr std::array kBackends{Backend{"cuda", "CUDA", true}, Backend{"hip", "ROCm", false},
+                               Backend{"musa", "MUSA", false}, Backend{"sycl", "SYCL", false},
+                               Backend{"vulkan", "Vulkan", true}};
 
 bool equal(const std::string& a, const std::string& b) { return strcasecmp(a.c_str(), b.c_str()) == 0; }
 
@@ -54,7 +56,12 @@ std::string load(const Backend& backend) {
   device::forward_backend_log();
   const auto library = fmt::format("libggml-{}.so", backend.library);
   void* const handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);  // ggml only logs the reason
-  if (handle == nullptr) return dlerror();
+  if (handle == nullptr) {
+    const std::string reason = dlerror();
+    return reason.starts_with(library) && backend.is_built
+               ? fmt::format("{} (tools/get-deps.sh {} builds it)", reason, backend.library)
+               : reason;
+  }
   const bool is_loaded = ggml_backend_load(library.c_str()) != nullptr;
   dlclose(handle);
   if (is_loaded) return {};
@@ -66,7 +73,9 @@ std::string found_devices() {
   std::vector<std::string> names;
   for (const auto& device : devices())
     names.push_back(fmt::format("{} ({}, {} free)", device.name, device.description, format_bytes(device.free_bytes)));
-  return names.empty() ? "there is no GPU that ggml can use" : fmt::format("there is {}", fmt::join(names, ", "));
+  if (!names.empty()) return fmt::format("there is {}", fmt::join(names, ", "));
+  const auto reason = device::last_backend_error();
+  return "there is no GPU that ggml can use" + (reason.empty() ? "" : " (" + reason + ")");
 }
 
 [[noreturn]] void refuse_unknown(std::string_view name) {

@@ -31,7 +31,7 @@ def model(tmp_path_factory):
     return path
 
 
-def ask(model, path, *options, words=400, tokens=8, **variables):
+def ask(model, path, *options, words=40, tokens=8, **variables):
     text = path.with_suffix(".txt")
     text.write_text("A word and more. " * (words // 4))
     return record(path, WINNOW, "run", "-m", str(model), "-f", str(text), "-p", "Who?", "-n", str(tokens), "--raw",
@@ -94,11 +94,11 @@ def test_a_layers_step_has_four_kernels_of_winnow(model, tmp_path):
 
 
 @needs_ggml
-@pytest.mark.parametrize("error,words", [(100, "cuda"), (35, "driver")])
+@pytest.mark.parametrize("error,words", [(100, "no CUDA-capable device"), (35, "driver version is insufficient")])
 def test_a_machine_without_a_gpu_or_driver_is_named(model, tmp_path, error, words):
     done = ask(model, tmp_path / "record", WINNOW_RECORD_ERROR=str(error))
     assert done.returncode == 2, done.stderr
-    assert words in done.stderr and len(done.stderr.splitlines()) <= 3, done.stderr
+    assert words in done.stderr and len(done.stderr.splitlines()) == 1, done.stderr
 
 
 @needs_ggml
@@ -106,4 +106,4 @@ def test_a_machine_without_a_gpu_or_driver_is_named(model, tmp_path, error, word
 def test_a_full_gpu_is_a_sentence(model, tmp_path, allocation):
     done = ask(model, tmp_path / "record", "--kv", "snapkv", "--budget", "100", WINNOW_RECORD_FAIL=str(allocation))
     assert done.returncode in (0, 1), done.stderr
-    assert done.returncode == 0 or "available" in done.stderr, done.stderr
+    assert done.returncode == 0 or "available" in done.stderr or "lack of memory" in done.stderr, done.stderr

@@ -276,6 +276,17 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t /*executable*/, cudaStream_t stream)
   return cudaSuccess;
 }
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned /*flags*/) { return make(event); }
-const char* cudaGetErrorString(cudaError_t /*error*/) { return "an error of the recorder"; }
+const char* cudaGetErrorString(cudaError_t error) {
+  switch (error) {
+    case cudaErrorInsufficientDriver:
+      return "CUDA driver version is insufficient for CUDA runtime version";
+    case cudaErrorNoDevice:
+      return "no CUDA-capable device is detected";
+    case cudaErrorMemoryAllocation:
+      return "out of memory";
+    default:
+      return "an error of the recorder";
+  }
+}
 
 }  // extern "C"
