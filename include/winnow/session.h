@@ -125,12 +125,12 @@ struct WINNOW_EXPORT SessionOptions {
   Precision precision = Precision::automatic;
   int chunk = 512;  ///< tokens of a prompt that pass through a layer together
   Pack pack = Pack::automatic;
-  StepRows rows = StepRows::together;
   /// File of calibrate() for the model, for methods that need one; empty: none, and those methods throw UsageError.
   std::string calibration = {};
   /// Store for prompts: if a prompt begins like an earlier one, only the rest is read, and the results are the same.
   /// All is read if the model has experts or is on a device, or if `chunk` is not a multiple of 64.
   TextOptions texts = {};
+  StepRows rows = StepRows::together;
 
   /// Throws UsageError if the options contradict each other, or this build or machine does not support them.
   void check() const;
