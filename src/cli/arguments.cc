@@ -143,8 +143,8 @@ void add_machine_options(CLI::App& command, CommonArguments& a, CommonOptions& o
                      "never run on a GPU");
   command
       .add_option("--rows", a.rows,
-                  "with --device: sequences pass through a decode step together, or each alone, so that their answers "
-                  "do not depend on each other in any bit (alike)")
+                  "with --device: sequences pass through a decode step together, or each alone (alike), so that no "
+                  "answer depends on the rounding of others")
       ->check(CLI::IsMember({"together", "alike"}));
   command.add_option("--rope-freq-base", o.loading.rope_freq_base, "RoPE base (default: the file's)");
   command.add_option(
