@@ -21,6 +21,10 @@ inline constexpr std::string_view kAuto = "auto";
 /// It needs a budget. It does not change within a minor version.
 WINNOW_EXPORT Spec recommended(Protocol protocol);
 
+/// The type of kept entries that docs/results.md recommends: q8_0 if a budget in bytes limits their number, because
+/// more entries are then worth more than exact ones; else f16.
+WINNOW_EXPORT KvType recommended_type(const Spec& spec, const std::optional<Budget>& budget);
+
 /// Describes `auto` as list_methods() describes other methods. Its parts are the specs it stands for, by protocol.
 WINNOW_EXPORT MethodInfo describe_recommended();
 
@@ -38,11 +42,12 @@ WINNOW_EXPORT std::string label_notes(const std::vector<std::string>& specs);
 struct WINNOW_EXPORT CacheChoice {
   std::optional<Spec> spec = Spec();  ///< empty: auto
   std::optional<Budget> budget = {};
-  KvType kv_type = {};
+  std::optional<KvType> kv_type = {};  ///< empty: recommended_type()
 
-  /// Parses a spec or `auto`. Without `kv`, a budget selects `auto`, and no budget selects full. Throws UsageError,
-  /// also if the arguments contradict each other.
-  static CacheChoice parse(std::optional<std::string_view> kv, std::optional<Budget> budget, const KvType& kv_type);
+  /// Parses a spec or `auto`. Without `kv`, a budget selects `auto`, and no budget selects full. An empty `kv_type` is
+  /// the recommended one. Throws UsageError, also if the arguments contradict each other.
+  static CacheChoice parse(std::optional<std::string_view> kv, std::optional<Budget> budget,
+                           std::optional<std::string_view> kv_type = {});
 
   /// Replaces the method. Throws UsageError for an invalid spec.
   void name_method(std::string_view kv);

@@ -12,8 +12,9 @@ namespace winnow::python {
 
 namespace {
 
-CacheChoice make(const std::optional<std::string>& spec, const nb::object& budget, const std::string& kv_type) {
-  return CacheChoice::parse(spec, budget_of(budget), KvType::parse(kv_type));
+CacheChoice make(const std::optional<std::string>& spec, const nb::object& budget,
+                 const std::optional<std::string>& kv_type = {}) {
+  return CacheChoice::parse(spec, budget_of(budget), kv_type);
 }
 
 std::string part_of(const nb::handle& part, const char* what) {
@@ -26,7 +27,7 @@ CacheChoice from_tuple(const nb::tuple& parts) {
     throw UsageError(fmt::format("{} has {} elements: a cache is (spec, budget) or (spec, budget, kv_type)",
                                  shown(parts), parts.size()));
   return make(part_of(parts[0], "spec"), parts.size() > 1 ? nb::object(parts[1]) : nb::none(),
-              parts.size() > 2 ? part_of(parts[2], "kv_type") : "f16");
+              parts.size() > 2 ? std::optional(part_of(parts[2], "kv_type")) : std::nullopt);
 }
 
 bool is_one(const nb::object& caches) {
@@ -35,11 +36,14 @@ bool is_one(const nb::object& caches) {
 
 CacheChoice choice_of(const nb::handle& cache) {
   if (nb::isinstance<CacheChoice>(cache)) return nb::cast<CacheChoice>(cache);
-  if (nb::isinstance<nb::str>(cache)) return make(text_of(nb::borrow<nb::str>(cache)), nb::none(), "f16");
+  if (nb::isinstance<nb::str>(cache)) return make(text_of(nb::borrow<nb::str>(cache)), nb::none());
   if (nb::isinstance<nb::tuple>(cache)) return from_tuple(nb::cast<nb::tuple>(cache));
   throw UsageError(
       fmt::format("{} is not a cache: give a spec, (spec, budget) or (spec, budget, kv_type)", shown(cache)));
 }
+
+/// The same for both protocols, whose recommended methods need a budget.
+KvType type_of(const CacheChoice& choice) { return choice.with(Protocol::aware).kv_type; }
 
 }  // namespace
 
@@ -79,22 +83,24 @@ void bind_options(nb::module_& m) {
       .def(
           "__init__",
           [](CacheChoice* self, const std::optional<std::string>& spec, const nb::object& budget,
-             const std::string& kv_type) { new (self) CacheChoice(make(spec, budget, kv_type)); },
-          nb::arg("spec").none() = nb::none(), nb::arg("budget").none() = nb::none(), nb::arg("kv_type") = "f16",
-          nb::sig("def __init__(self, spec: str | None = None, budget: int | str | None = None, kv_type: str = 'f16') "
-                  "-> None"),
+             const std::optional<std::string>& kv_type) { new (self) CacheChoice(make(spec, budget, kv_type)); },
+          nb::arg("spec").none() = nb::none(), nb::arg("budget").none() = nb::none(),
+          nb::arg("kv_type").none() = nb::none(),
+          nb::sig("def __init__(self, spec: str | None = None, budget: int | str | None = None, "
+                  "kv_type: str | None = None) -> None"),
           "spec: None is 'auto' if there is a budget, else 'full'. 'auto' is the method recommended for the prompt's\n"
           "protocol. budget: entries per KV head (512), a share of the prompt ('10%') or bytes ('64MiB').\n"
+          "kv_type: None is 'q8_0' with a budget in bytes, else 'f16'.\n"
           "Raises UsageError for an unknown method, option or type, and if a budget is missing.")
       .def_prop_ro("spec", &CacheChoice::method_name, "In canonical form, or 'auto'.")
       .def_prop_ro(
           "budget",
           [](const CacheChoice& o) { return o.budget ? nb::object(nb::cast(o.budget->print())) : nb::none(); },
           nb::sig("def budget(self) -> str | None"))
-      .def_prop_ro("kv_type", [](const CacheChoice& o) { return o.kv_type.print(); })
+      .def_prop_ro("kv_type", [](const CacheChoice& o) { return type_of(o).print(); })
       .def("__repr__", [](const CacheChoice& o) {
         return fmt::format("CacheOptions('{}', {}, '{}')", o.method_name(),
-                           o.budget ? fmt::format("'{}'", o.budget->print()) : "None", o.kv_type.print());
+                           o.budget ? fmt::format("'{}'", o.budget->print()) : "None", type_of(o).print());
       });
 }
 

@@ -26,7 +26,7 @@ class Pipeline:
         press: str | None = None,
         compression_ratio: float | None = None,
         budget: int | str | None = None,
-        kv_type: str = "f16",
+        kv_type: str | None = None,
         answer_prefix: str = "",
         max_new_tokens: int = 50,
         max_context_length: int | None = None,
@@ -86,7 +86,7 @@ def _budget(press: str | None, compression_ratio: float | None, budget: int | st
     return f"{100 * (1 - float(compression_ratio))}%"
 
 
-def _cache(press: str | None, budget: int | str | None, kv_type: str) -> _core.CacheOptions:
+def _cache(press: str | None, budget: int | str | None, kv_type: str | None) -> _core.CacheOptions:
     if press is not None and not isinstance(press, str):
         raise _core.UsageError(f"{press!r} is not a press: give a spec, such as 'snapkv'")
     if press in (None, "full") and budget is not None:

@@ -57,7 +57,7 @@ class Winnow(TemplateLM):
         path: str,
         kv: str | None = None,
         budget: int | str | None = None,
-        kv_type: str = "f16",
+        kv_type: str | None = None,
         threads: int = 0,
         batch_size: int | str = 8,
         max_length: int | None = None,

@@ -35,7 +35,8 @@ void add_prompt_options(CLI::App& command, CommonArguments& a, CommonOptions& o)
 
 CLI::Option* add_kv_type_option(CLI::App& command, CommonArguments& a) {
   return command.add_option("--kv-type", a.kv_type,
-                            "type of kept entries: f32, f16, bf16, q8_0 or q4_0, or two of them as KEY/VALUE");
+                            "type of kept entries: f32, f16, bf16, q8_0 or q4_0, or two of them as KEY/VALUE (default: "
+                            "f16; with a budget in bytes: q8_0)");
 }
 
 void add_cache_options(CLI::App& command, CommonArguments& a) {
@@ -229,7 +230,8 @@ Conversation conversation_of(const CommonOptions& options) {
 CacheChoice choice_of(const CommonArguments& a) {
   const auto budget = a.budget.empty() ? std::nullopt : std::optional(Budget::parse(a.budget));
   const auto kv = a.kv.empty() ? std::nullopt : std::optional<std::string_view>(a.kv);
-  return CacheChoice::parse(kv, budget, KvType::parse(a.kv_type));
+  const auto type = a.kv_type.empty() ? std::nullopt : std::optional<std::string_view>(a.kv_type);
+  return CacheChoice::parse(kv, budget, type);
 }
 
 std::optional<SavedInfo> check_common(const CommonArguments& a, CommonOptions& o) {

@@ -4,6 +4,9 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
+#include <utility>
+
+#include "winnow/policy/method.h"
 
 namespace winnow {
 
@@ -43,9 +46,15 @@ std::string label_notes(const std::vector<std::string>& specs) {
   return out;
 }
 
+KvType recommended_type(const Spec& spec, const std::optional<Budget>& budget) {
+  const bool is_limited = spec.method().needs_budget() && budget && budget->unit() == Budget::Unit::bytes;
+  return is_limited ? KvType{ElementType::q8_0, ElementType::q8_0} : KvType();
+}
+
 CacheChoice CacheChoice::parse(std::optional<std::string_view> kv, std::optional<Budget> budget,
-                               const KvType& kv_type) {
-  CacheChoice out{Spec(), budget, kv_type};
+                               std::optional<std::string_view> kv_type) {
+  CacheChoice out{Spec(), budget, {}};
+  if (kv_type) out.kv_type = KvType::parse(*kv_type);
   if (kv) {
     out.name_method(*kv);
   } else if (budget) {
@@ -64,7 +73,9 @@ void CacheChoice::name_method(std::string_view kv) {
 }
 
 CacheOptions CacheChoice::with(Protocol protocol) const {
-  return {spec ? *spec : recommended(protocol), budget, kv_type};
+  auto method = spec ? *spec : recommended(protocol);
+  const auto type = kv_type ? *kv_type : recommended_type(method, budget);
+  return {std::move(method), budget, type};
 }
 
 std::string CacheChoice::method_name() const { return spec ? spec->print() : std::string(kAuto); }

@@ -114,7 +114,7 @@ DEFAULTS = {
     ("run", "-n,--max-tokens"): "256",
     ("run", "--parallel"): "16",
     ("run", "--kv"): "full; with --budget: auto",
-    ("run", "--kv-type"): "f16",
+    ("run", "--kv-type"): "f16; with a budget in bytes: q8_0",
     ("run", "--save-kv"): "none",
     ("run", "--seed"): "0",
     ("run", "-f,--file"): "stdin if it is piped",

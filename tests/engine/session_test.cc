@@ -20,6 +20,7 @@
 #include "winnow/error.h"
 #include "winnow/generate.h"
 #include "winnow/methods.h"
+#include "winnow/recommended.h"
 
 namespace winnow {
 namespace {
@@ -651,6 +652,18 @@ TEST_F(SessionTest, counts_packed_weights_in_what_a_prefill_takes) {
   };
   EXPECT_GT(bytes(Pack::layer, 16), bytes(Pack::automatic, 16)) << "16 tokens do not pay for packing";
   EXPECT_EQ(bytes(Pack::layer, 512), bytes(Pack::automatic, 512));
+}
+
+TEST(CacheChoices, keep_q8_0_within_bytes_unless_they_say_otherwise) {
+  const auto type = [](const char* kv, const char* budget, std::optional<std::string_view> kv_type = {}) {
+    return CacheChoice::parse(kv, Budget::parse(budget), kv_type).with(Protocol::aware).kv_type.print();
+  };
+  EXPECT_EQ(type("snapkv", "64MiB"), "q8_0");
+  EXPECT_EQ(type("auto", "64KiB"), "q8_0");
+  EXPECT_EQ(type("snapkv", "64MiB", "f16"), "f16");
+  EXPECT_EQ(type("snapkv", "512"), "f16");
+  EXPECT_EQ(type("snapkv", "10%"), "f16");
+  EXPECT_EQ(type("full", "64MiB"), "f16");
 }
 
 }  // namespace

@@ -64,7 +64,7 @@ Json keeping_field(const RequestDefaults& defaults) {
   const CacheChoice& keep = defaults.keep;
   return {{"kv", keep.method_name()},
           {"budget", keep.budget ? Json(keep.budget->print()) : Json(nullptr)},
-          {"kv_type", keep.kv_type.print()},
+          {"kv_type", keep.with(defaults.protocol).kv_type.print()},
           {"protocol", defaults.protocol == Protocol::aware ? "question-aware" : "question-agnostic"}};
 }
 

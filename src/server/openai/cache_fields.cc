@@ -97,11 +97,11 @@ CacheOptions read_cache(Fields& fields, const CacheChoice& defaults, Protocol pr
   } else if (budget && choice.spec == Spec()) {
     choice.spec.reset();  // full needs no budget
   }
+  if (budget) choice.budget = parsed(fields.path("budget"), [&budget] { return Budget::parse(*budget); });
+  if (const auto type = fields.text("kv_type"))
+    choice.kv_type = parsed(fields.path("kv_type"), [&type] { return KvType::parse(*type); });
   CacheOptions out = choice.with(protocol);
   if (!budget && !out.spec.method().needs_budget()) out.budget.reset();  // the default belongs to another method
-  if (budget) out.budget = parsed(fields.path("budget"), [&budget] { return Budget::parse(*budget); });
-  if (const auto type = fields.text("kv_type"))
-    out.kv_type = parsed(fields.path("kv_type"), [&type] { return KvType::parse(*type); });
   parsed(fields.path("budget"), [&out] { return out.check(); });
   return out;
 }
