@@ -6,22 +6,26 @@
 #include <algorithm>
 #include <cstddef>
 #include <numeric>
+#include <utility>
 
 namespace winnow::policy {
 
 namespace {
 
-/// Levenshtein distance.
+/// Letters to replace, add, remove, or swap with the next one (optimal string alignment).
 std::size_t distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> before;  // of the row before the last one
+  std::vector<std::size_t> last;
   std::vector<std::size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), std::size_t{0});
   for (std::size_t i = 1; i <= a.size(); ++i) {
-    std::size_t diagonal = row[0];
+    before = std::exchange(last, row);
     row[0] = i;
     for (std::size_t j = 1; j <= b.size(); ++j) {
-      const std::size_t replace = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-      diagonal = row[j];
-      row[j] = std::min({replace, row[j] + 1, row[j - 1] + 1});
+      const std::size_t replace = last[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1);
+      row[j] = std::min({replace, last[j] + 1, row[j - 1] + 1});
+      const bool are_swapped = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
+      if (are_swapped) row[j] = std::min(row[j], before[j - 2] + 1);
     }
   }
   return row.back();
