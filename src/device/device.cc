@@ -3,7 +3,6 @@
 
 #include <spdlog/fmt/fmt.h>
 
-#include <limits>
 #include <utility>
 
 #include "base/format.h"
@@ -16,13 +15,11 @@ std::size_t aligned(std::size_t bytes) {
   return (bytes + kLine - 1) / kLine * kLine;
 }
 
-std::size_t Device::available() const {
+Device::Room Device::room() const {
   auto* const device = of_ggml();
-  if (device == nullptr) return std::numeric_limits<std::size_t>::max();
-  std::size_t free = 0;
-  std::size_t all = 0;
-  ggml_backend_dev_memory(device, &free, &all);
-  return free;
+  Room out;
+  if (device != nullptr) ggml_backend_dev_memory(device, &out.free, &out.all);
+  return out;
 }
 
 void Device::check(std::size_t bytes, const char* purpose) const {
@@ -30,15 +27,6 @@ void Device::check(std::size_t bytes, const char* purpose) const {
   throw MemoryError(fmt::format("{} need {} of {}, but {} are available", purpose, format_bytes(bytes), name(),
                                 format_bytes(available())),
                     bytes);
-}
-
-std::size_t Device::margin() const {
-  constexpr std::size_t kParts = 64;
-  auto* const device = of_ggml();
-  std::size_t free = 0;
-  std::size_t all = 0;
-  if (device != nullptr) ggml_backend_dev_memory(device, &free, &all);
-  return all / kParts;
 }
 
 void Device::check_for_prompt(std::size_t bytes) {
@@ -100,6 +88,12 @@ void DeviceMemory::read(std::size_t offset, std::span<std::byte> to) const {
 void DeviceMemory::fill_zeros(std::size_t offset, std::size_t bytes) const {
   auto tensor = tensor_at(*this, offset, bytes);
   ggml_backend_tensor_memset(&tensor, 0, 0, bytes);
+}
+
+void DeviceMemory::grow(Device& device, std::size_t bytes, const char* purpose) {
+  if (size() >= bytes) return;
+  *this = {};  // frees the old one first
+  *this = DeviceMemory(device, bytes + bytes / 4, purpose);
 }
 
 DeviceMemory::DeviceMemory(Device& device, std::size_t bytes, const char* purpose)

@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <cstddef>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -38,7 +39,7 @@ class Device {
   /// Counts the bytes allocated there.
   MemoryAccount& account() { return account_; }
   /// Bytes that can still be allocated there.
-  std::size_t available() const;
+  std::size_t available() const { return room().free; }
   /// Throws MemoryError, which names `purpose`, if so many bytes are not available.
   void check(std::size_t bytes, const char* purpose) const;
   /// Begins a prompt that needs so many bytes and a margin: like check(), and from now on check_for_copy() leaves as
@@ -47,13 +48,20 @@ class Device {
   /// The same for a copy of data in the host's memory, which must leave room for a prompt.
   void check_for_copy(std::size_t bytes, const char* purpose) const { check(bytes + most_of_prompt_, purpose); }
   /// Bytes for what is not counted before it is needed: work space, and pools of ggml's that cannot fail.
-  std::size_t margin() const;
+  std::size_t margin() const { return room().all / 64; }
 
   bool supports(const ggml_tensor& node) const { return ggml_backend_supports_op(backend_.get(), &node); }
   /// Computes nodes [first, end) of a graph, which are allocated there. Throws Error if the backend fails.
   void compute(ggml_cgraph* graph, int first, int end);
 
  private:
+  /// Bytes of its memory; without limits if it is not known.
+  struct Room {
+    std::size_t free = std::numeric_limits<std::size_t>::max();
+    std::size_t all = 0;
+  };
+  Room room() const;
+
   ggml_backend_ptr backend_;
   const Kernels* kernels_;
   void* stream_;
@@ -70,6 +78,9 @@ class DeviceMemory {
   DeviceMemory(Device& device, std::size_t bytes, const char* purpose);
   /// Takes memory of the device that ggml has allocated.
   DeviceMemory(Device& device, ggml_backend_buffer_ptr buffer);
+
+  /// Replaces it by larger memory with some slack and undefined contents, if it has fewer bytes. Throws MemoryError.
+  void grow(Device& device, std::size_t bytes, const char* purpose);
 
   ggml_backend_buffer_t buffer() const { return buffer_.get(); }
   std::size_t size() const { return buffer_ == nullptr ? 0 : ggml_backend_buffer_get_size(buffer_.get()); }

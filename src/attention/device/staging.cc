@@ -9,10 +9,6 @@ std::size_t Staging::add(std::size_t bytes) {
   return at;
 }
 
-void Staging::reserve() {
-  if (memory_.size() >= bytes_.size()) return;
-  memory_ = {};  // frees the old one first
-  memory_ = winnow::device::DeviceMemory(device_, bytes_.size() + bytes_.size() / 2, "a step's queries and positions");
-}
+void Staging::reserve() { memory_.grow(device_, bytes_.size(), "a step's queries and positions"); }
 
 }  // namespace winnow::attention::device

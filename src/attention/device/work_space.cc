@@ -9,10 +9,6 @@ std::size_t WorkSpace::add(std::size_t bytes) {
   return at;
 }
 
-void WorkSpace::reserve() {
-  if (memory_.size() >= bytes_) return;
-  memory_ = {};  // frees the old one first
-  memory_ = winnow::device::DeviceMemory(device_, bytes_ + bytes_ / 4, "attention's work space");
-}
+void WorkSpace::reserve() { memory_.grow(device_, bytes_, "attention's work space"); }
 
 }  // namespace winnow::attention::device

@@ -47,11 +47,6 @@ std::vector<Record> generated_answers(Session& session, const TokenizedSample& t
   return out;
 }
 
-Measure answering() {
-  return [](Session& session, const TokenizedSample& tokenized, std::vector<Cache>& caches,
-            const std::vector<std::vector<float>>& logits) {
-    return generated_answers(session, tokenized, caches, logits);
-  };
-}
+Measure answering() { return generated_answers; }
 
 }  // namespace winnow::eval
