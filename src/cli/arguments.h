@@ -32,7 +32,7 @@ struct CommonArguments {
   std::string kv;                       ///< empty: see CacheChoice::parse()
   Protocol protocol = Protocol::aware;  ///< for which `--kv auto` chooses; a command sets it before check_common()
   std::string budget;
-  std::string kv_type;                  ///< empty: see CacheChoice::parse()
+  std::string kv_type;  ///< empty: see CacheChoice::parse()
   std::string precision = "auto";
   std::string pack = "auto";
   std::string rows = "together";
