@@ -57,7 +57,7 @@ void prefill(benchmark::State& state, ComputeType compute_type, const std::vecto
     std::vector<ColumnStatistics*> pointers;
     for (auto& o : columns) pointers.push_back(&o);
     for (int first = 0; first < n; first += kChunk) {
-      attention.begin(kSmall, scratch, q.data(), out.data(), first, std::min(kChunk, n - first), pointers);
+      attention.begin({kSmall, q.data(), out.data(), first, std::min(kChunk, n - first), pointers}, scratch);
       on_team(threads, [&](Worker w) { attention.run(w); });
       on_team(threads, [&](Worker w) { attention.reduce(w); });
     }

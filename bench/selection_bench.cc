@@ -78,7 +78,7 @@ void last_chunk(benchmark::State& state) {
   std::vector<float> out(q.size());
   attention::cpu::Prefill attention(account, 1);
   for (auto _ : state) {
-    attention.begin(shape, scratch, q.data(), out.data(), kTokens - kChunk, kChunk, {});
+    attention.begin({shape, q.data(), out.data(), kTokens - kChunk, kChunk}, scratch);
     attention.run({});
     attention.reduce({});
   }

@@ -3,6 +3,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -11,6 +13,7 @@
 #include "cache/lane_run.h"
 #include "cache/past_rows.h"
 #include "cache/scratch.h"
+#include "device/on_device.h"
 #include "winnow/policy/attention.h"
 
 namespace winnow::attention {
@@ -42,6 +45,27 @@ struct PromptColumns {
   int tokens = 0;
 };
 
+/// Queries of rows [first, first + count) of a prompt in a layer, and what their attention is for.
+struct PromptQueries {
+  Shape shape;
+  const float* q = nullptr;  ///< [count][H_q][d] f32
+  float* out = nullptr;      ///< likewise
+  int first = 0;
+  int count = 0;
+  /// Record the attention of their rows to the keys in `recorded`. REQUIRES: room for all recorded keys that are seen;
+  /// powers only with all keys recorded and no window.
+  std::span<ColumnStatistics* const> columns = {};
+  KeyRange recorded = {};
+  const float* row_scales = nullptr;      ///< [count] for requests with a RowScale
+  const cache::PastRows* past = nullptr;  ///< kept rows before the prompt; null: none
+};
+
+/// Keys and values [count][H_kv][d] f32 of a chunk's rows. Null if another layer has stored them.
+struct NewRows {
+  const float* keys = nullptr;
+  const float* values = nullptr;
+};
+
 /// Attention of a chunk of queries over a layer's scratch. In a prompt, query i sees rows [0, first + i], the chunk's
 /// own included, or the last of them in a window; otherwise each query sees leading rows. Chunks may be of different
 /// layers. Softmax in f32; no [queries, keys] matrix is stored. Usage: begin() by one thread, run() by the team, a
@@ -50,15 +74,10 @@ class PrefillAttention {
  public:
   virtual ~PrefillAttention() = default;
 
-  /// q and out: [count][H_q][d] f32. `columns` record the attention of their rows to the keys in `recorded`, and are
-  /// complete after the last chunk's reduce(). Probabilities are normalised over all keys of a row, recorded or not.
-  /// `row_scales` [count]: for requests with a RowScale. All queries also see `past` (null: none); in layers with
-  /// windows, its last rows come just before the prompt. REQUIRES: `columns` have room for all recorded keys that are
-  /// seen; powers only with all keys recorded and no window. Throws MemoryError, after which begin() must succeed
-  /// before run(). run() and reduce() do not throw.
-  virtual void begin(const Shape& shape, const cache::LayerScratch& scratch, const float* q, float* out, int first,
-                     int count, std::span<ColumnStatistics* const> columns, KeyRange recorded = {},
-                     const float* row_scales = nullptr, const cache::PastRows* past = nullptr) = 0;
+  /// Column statistics are complete after the last chunk's reduce(). Probabilities are normalised over all keys of a
+  /// row, recorded or not. All queries also see the past; in layers with windows, its last rows come just before the
+  /// prompt. Throws MemoryError, after which begin() must succeed before run(). run() and reduce() do not throw.
+  virtual void begin(const PromptQueries& queries, const cache::LayerScratch& scratch) = 0;
   /// The same for queries that see the rows of `visible`, without column statistics. A query that sees no row gives
   /// zeros.
   virtual void begin(const Shape& shape, const cache::LayerScratch& scratch, const float* q, float* out,
@@ -69,6 +88,12 @@ class PrefillAttention {
   virtual void run(Worker worker) = 0;
   /// Adds the blocks' statistics to the columns, in an order that does not depend on the number of threads.
   virtual void reduce(Worker worker) = 0;
+  /// Does all of this, in place of the functions above, for queries and new rows in a device's memory. The scratch gets
+  /// the new rows, from `queries.first` on. Throws MemoryError.
+  virtual winnow::device::OnDevice attend_on_device(const PromptQueries& /*queries*/, const NewRows& /*rows*/,
+                                                    cache::LayerScratch& /*scratch*/) {
+    return winnow::device::OnDevice::not_done;
+  }
 
   /// Bytes of the work space in which a team collects column statistics of a chunk. All prompts share the chunk.
   virtual std::size_t recording_bytes(const Shape& shape, const Chunk& chunk,
@@ -92,6 +117,41 @@ struct LaneSize {
   int others = 0;  ///< entries of the tail, and merged entries
 };
 
+/// A row of a step that has entered a lane. Its key and value follow.
+struct EnteredRow {
+  int row = 0;
+  int kv_head = 0;
+  const cache::LaneStorage* storage = nullptr;
+  int slot = 0;
+};
+
+/// A layer of a step whose tensors are in a device's memory.
+struct StepTensors {
+  const float* q = nullptr;  ///< [rows][H_q][d] f32
+  NewRows entered = {};      ///< keys and values of the rows
+  float* out = nullptr;      ///< [rows][H_q][d] f32
+};
+
+/// Attention of all layers of a step on a device. All are planned before the first one is computed, so that no layer
+/// waits for the host.
+class DeviceStep {
+ public:
+  virtual ~DeviceStep() = default;
+
+  /// Begins a step of `rows` rows.
+  virtual void begin(int rows) = 0;
+  /// Plans the next layer, whose arguments are those of DecodeAttention::begin() and the rows that enter lanes in it.
+  virtual void plan(const Shape& shape, const Rope& rope, std::span<const DecodeRead> reads,
+                    std::span<const EnteredRow> entered, const StepTensors& tensors) = 0;
+  /// Copies to the device what has been planned.
+  virtual void upload() = 0;
+  /// Queues the attention of a layer. Returns false if the host has to compute it.
+  virtual bool attend(int layer) = 0;
+  /// Waits for the device. Calls `take` for each layer that it has computed, with the rows that have entered lanes, in
+  /// the host's memory. The caller stores them in the lanes. Returns the first layer with a number that is not finite.
+  virtual std::optional<int> finish(const std::function<void(int layer, const NewRows& rows)>& take) = 0;
+};
+
 /// Attention of single queries over ragged lanes: any number of rows (sequences), each with runs of any length and
 /// encoding. Long runs are split, and the parts are merged as PartialState in a fixed order. Usage: begin() by one
 /// thread, run() by the team, a barrier, merge() by the team. The output of a row that reads nothing is 0.
@@ -108,6 +168,8 @@ class DecodeAttention {
   virtual void run(Worker worker) = 0;
   virtual void merge(Worker worker) = 0;
 
+  /// For steps whose tensors are in a device's memory; null: there is no such device.
+  virtual DeviceStep* on_device() { return nullptr; }
   /// Frees copies of lanes, which later steps make again.
   virtual void free_copies() {}
 

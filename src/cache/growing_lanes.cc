@@ -241,8 +241,10 @@ void GrowingLanes::reserve_merged_entries(int count) {
   for (auto& merged_entries : contents_.merged_entries) merged_entries.reserve(count);
 }
 
-void GrowingLanes::append(int head, std::int32_t position, std::span<const float> key, std::span<const float> value) {
-  write(head, contents_.storage.append(head), position, key, value);
+int GrowingLanes::append(int head, std::int32_t position, std::span<const float> key, std::span<const float> value) {
+  const int slot = contents_.storage.append(head);
+  write(head, slot, position, key, value);
+  return slot;
 }
 
 void GrowingLanes::replace(int head, int slot, std::int32_t position, std::span<const float> key,
@@ -255,18 +257,22 @@ void GrowingLanes::replace(int head, int slot, std::int32_t position, std::span<
 void GrowingLanes::write(int head, int slot, std::int32_t position, std::span<const float> key,
                          std::span<const float> value) {
   const StoredEntry to = entry(head, slot);
-  const StoredVectors vectors = contents_.storage.change(head, slot);
-  if (is_unrotated(head)) {
-    std::vector<float> unrotated(key.begin(), key.end());
-    contents_.store_unrotated(unrotated, position, vectors.key);
-  } else {
-    encode_row(shape().type.key, key, vectors.key);
-  }
-  encode_row(shape().type.value, value, vectors.value);
   *to.position = position;
+  fill(head, slot, key, value);
   if (to.rank != nullptr) *to.rank = entries(head) - 1;
   raise(contents_.end, position + 1);
   for (int c = 0; c < shape().state_columns; ++c) *to.column(c) = 0.0F;
+}
+
+void GrowingLanes::fill(int head, int slot, std::span<const float> key, std::span<const float> value) {
+  const StoredVectors to = contents_.storage.change(head, slot);
+  if (is_unrotated(head)) {
+    std::vector<float> unrotated(key.begin(), key.end());
+    contents_.store_unrotated(unrotated, position(head, slot), to.key);
+  } else {
+    encode_row(shape().type.key, key, to.key);
+  }
+  encode_row(shape().type.value, value, to.value);
 }
 
 }  // namespace winnow::cache

@@ -40,10 +40,13 @@ class GrowingLanes : public LayerLanes {
   void reserve(int count) { contents_.storage.reserve(count); }
   /// Ensures that every head can take `count` more merged entries without allocation. Throws MemoryError.
   void reserve_merged_entries(int count);
-  /// Appends an entry to a lane, in slot length(head). Its state is 0. REQUIRES: reserve().
-  void append(int head, std::int32_t position, std::span<const float> key, std::span<const float> value);
+  /// Appends an entry to a lane. Its state is 0. Returns its slot. REQUIRES: reserve().
+  int append(int head, std::int32_t position, std::span<const float> key, std::span<const float> value);
   /// Evicts an entry and stores another in its slot. Its state is 0.
   void replace(int head, int slot, std::int32_t position, std::span<const float> key, std::span<const float> value);
+
+  /// Replaces the key, which is rotated to the entry's position, and the value of an entry.
+  void fill(int head, int slot, std::span<const float> key, std::span<const float> value);
 
   /// Closes a lane's ring, its first `slots` entries: moves each later entry into the slot of the oldest one.
   void close_ring(int head, int slots);

@@ -85,6 +85,12 @@ void LayerScratch::store(int row, const float* keys, const float* values) {
   }
 }
 
+LayerScratch::Addresses LayerScratch::change(int head, int row) {
+  if (copy_ != nullptr) copy_->changes(row);
+  const std::size_t at = place(head, row);
+  return {keys_.data() + at, values_.data() + at};
+}
+
 std::size_t LayerScratch::bytes_of_rows(int count) const {
   return 2 * as_size(heads_.count) * as_size(count) * row_bytes(type_, heads_.dim);
 }

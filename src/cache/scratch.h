@@ -56,6 +56,13 @@ class LayerScratch {
   /// Stores keys and values [H_kv][d] f32 of one token in row `row` of every head. Threads may store different rows.
   void store(int row, const float* keys, const float* values);
 
+  /// Addresses of a head's encoded keys and values from `row` on, which the caller changes.
+  struct Addresses {
+    std::byte* keys;
+    std::byte* values;
+  };
+  Addresses change(int head, int row);
+
   /// Bytes of keys and values of `count` rows in all heads.
   std::size_t bytes_of_rows(int count) const;
   /// Copies rows [first, first + count) out of the scratch, encoded as `type`, or back into it: [2][H_kv][count][d].

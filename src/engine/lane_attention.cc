@@ -49,6 +49,11 @@ LaneAttention::LaneAttention(attention::DecodeAttention& attention, const model:
 void LaneAttention::store(const Tensors& tensors, Worker worker) {
   if (tensors.k == nullptr) return;  // the layer whose keys it shares has stored them
   const int heads = spec_of(tensors.layer).n_head_kv;
+  if (planned_ != nullptr) {
+    for (int head = worker.index; head < heads; head += worker.count) fill(tensors.layer, head, {tensors.k, tensors.v});
+    for (int row = worker.index; row < tensors.rows; row += worker.count) plan_as_entered(tensors.layer, row);
+    return;
+  }
   int task = 0;
   for (int row = 0; row < tensors.rows;) {
     const int end = end_of_sequence(rows_, row);
@@ -61,8 +66,8 @@ void LaneAttention::store(const Tensors& tensors, Worker worker) {
 }
 
 void LaneAttention::begin(const Tensors& tensors) {
-  reads_.clear();
-  for (int row = 0; row < tensors.rows; ++row) read(tensors.layer, row);
+  read(tensors.layer);
+  if (planned_ == nullptr) count(tensors.layer);
   const auto& spec = spec_of(tensors.layer);
   attention_.begin(shape_of(hparams_, tensors.layer), spec.rope, reads_, tensors.q, tensors.out, tensors.rows);
   to_step_.reset(static_cast<int>(stepping_.size()));
@@ -96,15 +101,14 @@ void LaneAttention::enter(const Tensors& tensors, int row, int head) {
   const auto& spec = spec_of(tensors.layer);
   const auto dim = as_size(spec.head_dim);
   const std::size_t offset = (as_size(row) * as_size(spec.n_head_kv) + as_size(head)) * dim;
-  auto& layer = layer_of(row, tensors.layer);
-  const std::span key(tensors.k + offset, dim);
-  const std::span value(tensors.v + offset, dim);
-  if (is_first_of_sequence(row)) {
-    layer.enter(head, rows_[row].position, key, value);
-  } else {
-    layer.follow(head, rows_[row].position, key, value);
-  }
-  if (layer.method().decoding.predicted_column >= 0) predict(tensors, row, head);
+  enter(tensors.layer, row, head, {tensors.k + offset, dim}, {tensors.v + offset, dim});
+  if (layer_of(row, tensors.layer).method().decoding.predicted_column >= 0) predict(tensors, row, head);
+}
+
+int LaneAttention::enter(int layer, int row, int head, std::span<const float> key, std::span<const float> value) {
+  auto& lane = layer_of(row, layer);
+  const std::int32_t position = rows_[as_size(row)].position;
+  return is_first_of_sequence(row) ? lane.enter(head, position, key, value) : lane.follow(head, position, key, value);
 }
 
 void LaneAttention::predict(const Tensors& tensors, int row, int head) {
@@ -145,10 +149,22 @@ void LaneAttention::plan(const Tensors& tensors, int row, int first_head, int en
   }
 }
 
-void LaneAttention::read(int layer, int row) {
-  const auto plans = plans_of(hparams_.kv_layer(layer), row);
-  for (int head = 0; head < spec_of(layer).n_head_kv; ++head) {
-    for (const auto& range : plans[head]) read_range(layer, row, head, range);
+void LaneAttention::read(int layer) {
+  reads_.clear();
+  for (int row = 0; row < static_cast<int>(rows_.size()); ++row) {
+    const auto plans = plans_of(hparams_.kv_layer(layer), row);
+    for (int head = 0; head < spec_of(layer).n_head_kv; ++head) {
+      for (const auto& range : plans[head]) read_range(layer, row, head, range);
+    }
+  }
+}
+
+void LaneAttention::count(int layer) const {
+  if (hparams_.kv_layer(layer) != layer) return;
+  for (const auto& read : reads_) {
+    auto& sequence = *rows_[as_size(read.row)].sequence;
+    const bool is_last = read.row + 1 == end_of_sequence(rows_, read.row);
+    if (is_last && sequence.counts(layer)) sequence.attended += read.run.entries();
   }
 }
 
@@ -156,7 +172,6 @@ void LaneAttention::read_range(int layer, int row, int head, const cache::Attend
   const RowProbabilities& placed = placed_[row];
   auto& sequence = *rows_[row].sequence;
   const int kv_layer = hparams_.kv_layer(layer);
-  const bool counts = kv_layer == layer && sequence.counts(layer) && row + 1 == end_of_sequence(rows_, row);
   const bool is_needed = placed.stride > 0 && spec_of(layer).window == 0;
   runs_.clear();
   sequence.lanes(kv_layer).runs(head, range, runs_);
@@ -166,7 +181,6 @@ void LaneAttention::read_range(int layer, int row, int head, const cache::Attend
       read.probabilities = probabilities_of(placed, layer % 2, head, spec_of(layer).group()) + run.first;
       read.probabilities_stride = placed.stride;
     }
-    if (counts) sequence.attended += run.entries();
     reads_.push_back(read);
   }
 }

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -50,6 +51,11 @@ class LaneAttention : public TeamAttention {
     int end_head;
   };
 
+  /// Plans the whole step if no layer has to wait for the host: rows enter the lanes, and their keys and values follow
+  /// from the device.
+  void begin_on_device(std::span<const Tensors> layers) override;
+  device::OnDevice attend_on_device(const Tensors& tensors) override;
+  std::optional<int> end_on_device() override;
   void store(const Tensors& tensors, Worker worker) override;
   void begin(const Tensors& tensors) override;
   void attend(const Tensors& tensors, Worker worker) override;
@@ -61,9 +67,24 @@ class LaneAttention : public TeamAttention {
   policy::SequenceLayer& layer_of(int row, int layer) const { return rows_[row].sequence->layer(layer); }
   bool is_shared(int kv_layer) const { return hparams_.last_reader(kv_layer) != kv_layer; }
 
+  /// Where a row of a planned step has entered a lane.
+  struct Entered {
+    int slot = 0;
+    int length = 0;  ///< of the lane then
+  };
+  std::span<Entered> entered(int kv_layer, int row);
+
   /// Stores the rows of one sequence in the lanes of some heads. Each row plans its reads before the next one enters.
   void store_heads(const Tensors& tensors, int row, int end_row, int first_head, int end_head);
   void enter(const Tensors& tensors, int row, int head);
+  /// Stores a key and value, [d] each. Returns the slot.
+  int enter(int layer, int row, int head, std::span<const float> key, std::span<const float> value);
+  bool can_plan_on_device() const;
+  void enter_on_device(int layer);
+  void plan_as_entered(int layer, int row);
+  void plan_on_device(attention::DeviceStep& step, const Tensors& tensors);
+  /// Stores the keys and values, [rows][H_kv][d], of rows that have entered the lanes of a head.
+  void fill(int layer, int head, const attention::NewRows& rows);
   /// Stores the calibration's prediction for a token that has just entered a lane.
   void predict(const Tensors& tensors, int row, int head);
   bool is_first_of_sequence(int row) const { return row == 0 || rows_[row - 1].sequence != rows_[row].sequence; }
@@ -71,7 +92,10 @@ class LaneAttention : public TeamAttention {
   /// Plans shared by all layers that read this layer's keys.
   std::span<cache::AttendPlan> plans_of(int kv_layer, int row);
 
-  void read(int layer, int row);
+  /// Lists the reads of a layer's queries.
+  void read(int layer);
+  /// Adds the entries that each sequence's last row reads to its count.
+  void count(int layer) const;
   void read_range(int layer, int row, int head, const cache::AttendRange& range);
   /// Layers alternate between two places, because the probabilities of one are still in use while the next one attends.
   float* probabilities_of(const RowProbabilities& placed, int place, int kv_head, int group) const;
@@ -91,6 +115,8 @@ class LaneAttention : public TeamAttention {
   std::vector<attention::DecodeRead> reads_;
   std::vector<cache::LaneRun> runs_;
   std::vector<std::vector<cache::AttendPlan>> plans_;  ///< [layer that shares its keys, or 0][rows][most KV heads]
+  attention::DeviceStep* planned_ = nullptr;           ///< null: the step was not planned
+  std::vector<Entered> entered_;                       ///< [kv layers][rows][most KV heads], if it was
   std::vector<Stepping> stepping_;                     ///< by the layer with the most KV heads; other layers skip some
   WorkQueue to_step_;
 };

@@ -53,12 +53,36 @@ void PromptAttention::finish(const Tensors& tensors, Worker worker) {
 }
 
 void PromptAttention::begin(const Tensors& tensors) {
+  record_logsums();
+  attention_.begin(queries(tensors), scratch_);
+}
+
+/// Rows that observers read are left to the phases, which have them in the host's memory.
+device::OnDevice PromptAttention::attend_on_device(const Tensors& tensors) {
+  const auto reads_rows = [](const auto* observer) { return observer->needs().inputs || observer->needs().queries; };
+  if (!row_scales_.empty() || std::ranges::any_of(chunk_observers_.observers, reads_rows))
+    return device::OnDevice::not_done;
+  record_logsums();
+  return attention_.attend_on_device(queries(tensors), {tensors.k, tensors.v}, scratch_);
+}
+
+void PromptAttention::record_logsums() {
   for (auto* const observer : chunk_observers_.observers) {
     float* const sums = observer->logsums();
     if (sums != nullptr) attention_.record_logsums(sums + static_cast<std::ptrdiff_t>(first_) * shape_.query_heads);
   }
-  attention_.begin(shape_, scratch_, tensors.q, tensors.out, first_, tensors.rows, columns_, chunk_observers_.recorded,
-                   row_scales_.empty() ? nullptr : row_scales_.data(), past_);
+}
+
+attention::PromptQueries PromptAttention::queries(const Tensors& tensors) const {
+  return {.shape = shape_,
+          .q = tensors.q,
+          .out = tensors.out,
+          .first = first_,
+          .count = tensors.rows,
+          .columns = columns_,
+          .recorded = chunk_observers_.recorded,
+          .row_scales = row_scales_.empty() ? nullptr : row_scales_.data(),
+          .past = past_};
 }
 
 }  // namespace winnow::engine

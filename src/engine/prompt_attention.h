@@ -29,12 +29,15 @@ class PromptAttention : public TeamAttention {
   ~PromptAttention() override { attention_.record_logsums(nullptr); }
 
  private:
+  device::OnDevice attend_on_device(const Tensors& tensors) override;
   void store(const Tensors& tensors, Worker worker) override;
   void begin(const Tensors& tensors) override;
   void attend(const Tensors& /*tensors*/, Worker worker) override { attention_.run(worker); }
   void reduce(Worker worker) override { attention_.reduce(worker); }
   void finish(const Tensors& tensors, Worker worker) override;
 
+  void record_logsums();
+  attention::PromptQueries queries(const Tensors& tensors) const;
   void scale_rows(const Tensors& tensors, Worker worker);
 
   attention::PrefillAttention& attention_;

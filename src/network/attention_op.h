@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
+#include <span>
+
 #include "base/worker.h"
+#include "device/on_device.h"
 
 namespace winnow::network {
 
@@ -28,6 +32,14 @@ class AttentionOp {
                                    ///< phase 0
     int width = 0;
   };
+
+  /// A graph whose tensors are in a device's memory is about to run; these are those of its slots, in order.
+  virtual void begin_on_device(std::span<const Tensors> /*slots*/) {}
+  /// Does the work of all phases for tensors in a device's memory, if it can; otherwise nothing, and phases follow for
+  /// copies of the tensors. Called by one thread. Throws Error.
+  virtual device::OnDevice attend_on_device(const Tensors& /*tensors*/) { return device::OnDevice::not_done; }
+  /// The graph has been queued. Returns the first layer with a value that is not finite, found since then.
+  virtual std::optional<int> end_on_device() { return {}; }
 
   /// Called for phase 0, 1, … by every thread of the team. `out` is complete after the last phase. Must not throw:
   /// allocations are made before the graph runs; other errors are kept and rethrown after it.

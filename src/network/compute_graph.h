@@ -8,6 +8,7 @@
 #include <ggml.h>
 #include <spdlog/fmt/fmt.h>
 
+#include <algorithm>
 #include <span>
 #include <utility>
 #include <vector>
@@ -52,6 +53,7 @@ class ComputeGraph {
     graph_ = ggml_new_graph_custom(context_.get(), nodes_, false);
     inputs_.clear();
     copied_.clear();
+    for (auto& slot : slots_) slot.first = nullptr;
     return context_.get();
   }
   /// A tensor that reads the caller's memory each time the graph runs.
@@ -90,6 +92,19 @@ class ComputeGraph {
   int rows() const { return rows_; }
   const Products& products() const { return products_; }
   ggml_cgraph* graph() const { return graph_; }
+  /// The attention slot that begins with a node; null: none.
+  const AttentionSlot* slot_at(const ggml_tensor* node) const {
+    const auto found = std::ranges::find(slots_, node, &AttentionSlot::first);
+    return found == slots_.end() ? nullptr : &*found;
+  }
+  /// The tensors of all attention slots.
+  std::vector<AttentionOp::Tensors> slots() const {
+    std::vector<AttentionOp::Tensors> out;
+    for (const auto& slot : slots_) {
+      if (slot.first != nullptr) out.push_back(tensors_of(slot));
+    }
+    return out;
+  }
   /// Null: the CPU.
   device::Device* device() const { return device_; }
   /// Copies what wrap() has wrapped to the device.

@@ -93,17 +93,24 @@ struct Executor::Impl {
     kernels.rethrow();
   }
 
-  /// Custom nodes are left to the host, the others to the device. Throws MemoryError before it computes anything.
+  /// Custom nodes are left to the host, unless attention can do its work on the device. Throws MemoryError, for the
+  /// host's memory before it computes anything.
   void compute_on_device(const ComputeGraph& of, device::Device& device) {
     on_host.reserve(of.graph());
     of.copy_inputs();
     ggml_cgraph* const graph = of.graph();
+    const auto slots = of.slots();
+    if (!slots.empty()) attention->begin_on_device(slots);
     for_each_part(graph, [&](int first, int end) {
       if (stop && stop()) throw Interrupted("interrupted");
-      if (!HostNodes::is_custom(*ggml_graph_node(graph, first))) return device.compute(graph, first, end);
+      const auto* const node = ggml_graph_node(graph, first);
+      if (!HostNodes::is_custom(*node)) return device.compute(graph, first, end);
+      if (const auto* const slot = of.slot_at(node); slot != nullptr && attend_on_device(*slot)) return;
       compute_on_host(on_host.copy(graph, first, end));
       on_host.write();
     });
+    if (slots.empty()) return;
+    if (const auto bad = attention->end_on_device()) finite.found(*bad);
   }
 
   void compute(const ComputeGraph& graph) {

@@ -60,7 +60,10 @@ bool all_finite(std::span<const float> values) {
 void FiniteCheck::check(int layer, std::span<const float> values, Worker worker) noexcept {
   const auto share = [&](int index) { return values.size() * as_size(index) / as_size(worker.count); };
   const std::size_t begin = share(worker.index);
-  if (all_finite(values.subspan(begin, share(worker.index + 1) - begin))) return;
+  if (!all_finite(values.subspan(begin, share(worker.index + 1) - begin))) found(layer);
+}
+
+void FiniteCheck::found(int layer) noexcept {
   int first = first_.load(std::memory_order_relaxed);
   while (layer < first && !first_.compare_exchange_weak(first, layer, std::memory_order_relaxed)) {
   }

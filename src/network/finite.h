@@ -23,6 +23,8 @@ class FiniteCheck {
   void begin() { first_.store(kNone, std::memory_order_relaxed); }
   /// Checks a worker's share of the values.
   void check(int layer, std::span<const float> values, Worker worker) noexcept;
+  /// Notes that the layer gets such a value.
+  void found(int layer) noexcept;
   /// Number of the first such layer; kNone: all values were finite.
   int first() const { return first_.load(std::memory_order_relaxed); }
 

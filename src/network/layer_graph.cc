@@ -120,19 +120,24 @@ void check_finite(const ggml_tensor& node, const AttentionSlot& slot, Worker wor
   }
 }
 
-/// Custom node of one phase of the attention slot. There is a barrier between any two nodes.
-void run_phase(ggml_tensor* node, int index, int count, void* phase_pointer) {
-  const auto& phase = *static_cast<const AttentionSlot::Phase*>(phase_pointer);
+AttentionOp::Tensors tensors_of(const ggml_tensor& node, const AttentionSlot::Phase& phase) {
   auto tensors = phase.slot->tensors;
   const auto data_of = [&](int source) {
-    const ggml_tensor* const from = node->src[source];
+    const ggml_tensor* const from = node.src[source];
     return from == nullptr ? nullptr : static_cast<const float*>(from->data);
   };
   if (phase.number == 0) tensors.input = data_of(0);  // in later phases, source 0 is the previous node
   tensors.q = data_of(1);
   tensors.k = data_of(2);
   tensors.v = data_of(3);
-  tensors.out = static_cast<float*>(node->data);
+  tensors.out = static_cast<float*>(node.data);
+  return tensors;
+}
+
+/// Custom node of one phase of the attention slot. There is a barrier between any two nodes.
+void run_phase(ggml_tensor* node, int index, int count, void* phase_pointer) {
+  const auto& phase = *static_cast<const AttentionSlot::Phase*>(phase_pointer);
+  const auto tensors = tensors_of(*node, phase);
   if (phase.number == 0) check_finite(*node, *phase.slot, Worker{index, count});
   (*phase.slot->attention)->phase(phase.number, tensors, Worker{index, count});
 }
@@ -149,6 +154,7 @@ ggml_tensor* add_phases(ggml_context* context, const model::LayerSpec& s, Attent
               ? ggml_custom_4d(context, GGML_TYPE_F32, static_cast<std::int64_t>(s.n_head) * s.head_dim,
                                slot.tensors.rows, 1, 1, inputs, count, run_phase, GGML_N_TASKS_MAX, &slot.phases[i])
               : ggml_custom_inplace(context, out, inputs + 1, count - 1, run_phase, GGML_N_TASKS_MAX, &slot.phases[i]);
+    if (i == 0) slot.first = out;
   }
   return out;
 }
@@ -207,6 +213,15 @@ ggml_tensor* attended(ggml_context* context, Linear& products, const model::Weig
 }
 
 }  // namespace
+
+AttentionOp::Tensors tensors_of(const AttentionSlot& slot) { return tensors_of(*slot.first, slot.phases[0]); }
+
+bool attend_on_device(const AttentionSlot& slot) {
+  const auto tensors = tensors_of(slot);
+  const auto result = (*slot.attention)->attend_on_device(tensors);
+  if (result == device::OnDevice::not_finite) slot.finite->found(tensors.layer);
+  return result != device::OnDevice::not_done;
+}
 
 ggml_tensor* add_attention(ggml_context* context, Linear& products, const model::Weights& weights, int layer,
                            const LayerRows& rows, AttentionSlot& slot) {

@@ -20,7 +20,15 @@ struct AttentionSlot {
   FiniteCheck* finite = nullptr;            ///< checks the inputs of attention
   AttentionOp::Tensors tensors;             ///< shapes; the pointers come from the nodes
   Phase phases[AttentionOp::kPhases];
+  const ggml_tensor* first = nullptr;  ///< the node of phase 0
 };
+
+/// The tensors of a slot.
+AttentionOp::Tensors tensors_of(const AttentionSlot& slot);
+
+/// Asks the slot's AttentionOp to do its work for tensors in a device's memory. Returns false if it cannot. Throws
+/// Error.
+bool attend_on_device(const AttentionSlot& slot);
 
 /// Inputs of a layer, f32.
 struct LayerRows {

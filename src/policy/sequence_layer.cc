@@ -53,12 +53,11 @@ void SequenceLayer::reserve(int count) {
   lanes_.summaries().reserve(summary_blocks(count));
 }
 
-void SequenceLayer::enter(int head, std::int32_t position, std::span<const float> key, std::span<const float> value) {
-  if (method_->decoding.evict && lanes_.length(head) >= limit_[head]) {
-    lanes_.replace(head, method_->decoding.evict.call(lanes_, head, terms_), position, key, value);
-  } else {
-    lanes_.append(head, position, key, value);
-  }
+int SequenceLayer::enter(int head, std::int32_t position, std::span<const float> key, std::span<const float> value) {
+  if (!method_->decoding.evict || lanes_.length(head) < limit_[head]) return lanes_.append(head, position, key, value);
+  const int slot = method_->decoding.evict.call(lanes_, head, terms_);
+  lanes_.replace(head, slot, position, key, value);
+  return slot;
 }
 
 void SequenceLayer::end_step() {

@@ -44,11 +44,12 @@ class SequenceLayer {
   /// Reserves memory for a step of `count` tokens. Throws MemoryError.
   void reserve(int count);
   /// Stores the key and value, [d] each, of a step's first token in one head's lane: in the slot of the entry that the
-  /// method evicts, or after the others. Threads may do this for different heads. REQUIRES: reserve().
-  void enter(int head, std::int32_t position, std::span<const float> key, std::span<const float> value);
+  /// method evicts, or after the others. Returns the slot. Threads may do this for different heads. REQUIRES:
+  /// reserve().
+  int enter(int head, std::int32_t position, std::span<const float> key, std::span<const float> value);
   /// The same for the other tokens of a step. They evict nothing yet, because earlier tokens still have to read it.
-  void follow(int head, std::int32_t position, std::span<const float> key, std::span<const float> value) {
-    lanes_.append(head, position, key, value);
+  int follow(int head, std::int32_t position, std::span<const float> key, std::span<const float> value) {
+    return lanes_.append(head, position, key, value);
   }
   /// Ends a step of several tokens: surplus tokens of a lane move to the slots that they would have taken one by one.
   void end_step();

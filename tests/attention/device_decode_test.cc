@@ -134,10 +134,10 @@ void expect_near(std::span<const float> got, std::span<const float> want, float 
 class DeviceDecode : public testing::Test {
  protected:
   void expect_the_same(const Reading& reading) {
-    const auto before = test::kernels_run();
+    const auto before = test::traffic().kernels;
     expect_near_the_cpu(reading);
     if (std::getenv("WINNOW_TEST_DEVICE") != nullptr) return;  // only host devices count
-    EXPECT_GT(test::kernels_run(), before);
+    EXPECT_GT(test::traffic().kernels, before);
   }
 
   void expect_near_the_cpu(const Reading& reading) {

@@ -51,9 +51,10 @@ Results read(PrefillAttention& attention, const Source& from, const Observing& o
     columns.push_back(&r.columns.emplace_back(request, from.shape.query_heads, from.n));
   for (int at = 0; at < from.n; at += chunk) {
     attention.record_logsums(r.logsums.data() + z(at) * heads);
-    attention.begin(from.shape, from.scratch, from.q + z(at) * row, r.out.data() + z(at) * row, at,
-                    std::min(chunk, from.n - at), columns, observing.recorded,
-                    observing.row_scales.empty() ? nullptr : observing.row_scales.data() + at, from.past);
+    attention.begin(
+        {from.shape, from.q + z(at) * row, r.out.data() + z(at) * row, at, std::min(chunk, from.n - at), columns,
+         observing.recorded, observing.row_scales.empty() ? nullptr : observing.row_scales.data() + at, from.past},
+        from.scratch);
     on_team(2, [&](Worker w) { attention.run(w); });
     on_team(2, [&](Worker w) { attention.reduce(w); });
   }
@@ -151,6 +152,103 @@ TEST_F(DevicePrefill, sees_the_kept_entries_of_earlier_text) {
       const Observing observing{{{{Kind::all, 0, {}}}}};
       expect_alike(read(attention_, from, observing), read(*cpu(), from, observing), ElementType::f16);
     }
+  }
+}
+
+/// An array in a device's memory.
+class OnIt {
+ public:
+  OnIt(winnow::device::Device& device, std::span<const float> from) : memory_(device, from.size_bytes(), "a test") {
+    memory_.write(0, std::as_bytes(from));
+  }
+  float* data() const { return reinterpret_cast<float*>(memory_.at(0)); }
+  void read(std::span<float> to) const { memory_.read(0, std::as_writable_bytes(to)); }
+
+ private:
+  winnow::device::DeviceMemory memory_;
+};
+
+/// Reads a prompt whose tensors are in the device's memory. `scratch` gets its rows.
+Results read_tensors(device::Prefill& attention, winnow::device::Device& device, const Prompt& p,
+                     cache::LayerScratch& scratch, const Observing& observing, const cache::PastRows* past = nullptr) {
+  const auto heads = z(p.shape.query_heads);
+  const auto queries = heads * z(p.shape.head_dim);
+  const auto row = z(p.shape.kv_heads * p.shape.head_dim);
+  Results r{std::vector<float>(z(p.n) * queries), std::vector<float>(z(p.n) * heads), {}};
+  std::vector<ColumnStatistics*> columns;
+  r.columns.reserve(observing.requests.size());
+  for (const auto& request : observing.requests)
+    columns.push_back(&r.columns.emplace_back(request, p.shape.query_heads, p.n));
+  for (int at = 0; at < p.n; at += kChunk) {
+    const int count = std::min(kChunk, p.n - at);
+    const auto part = [&](std::span<const float> of, std::size_t width) {
+      return OnIt(device, of.subspan(z(at) * width, z(count) * width));
+    };
+    const auto q = part(p.q, queries);
+    const auto keys = part(p.keys, row);
+    const auto values = part(p.values, row);
+    const auto out = part(r.out, queries);
+    scratch.extend(std::vector<std::int32_t>(z(count)));
+    attention.record_logsums(r.logsums.data() + z(at) * heads);
+    EXPECT_EQ(attention.attend_on_device(
+                  {p.shape, q.data(), out.data(), at, count, columns, observing.recorded, nullptr, past},
+                  {keys.data(), values.data()}, scratch),
+              winnow::device::OnDevice::done);
+    out.read(std::span(r.out).subspan(z(at) * queries, z(count) * queries));
+  }
+  return r;
+}
+
+std::vector<std::byte> rows_of(const cache::LayerScratch& scratch) {
+  std::vector<std::byte> out(scratch.bytes_of_rows(scratch.size()));
+  scratch.copy_rows(0, scratch.size(), scratch.type(), out.data());
+  return out;
+}
+
+TEST_F(DevicePrefill, takes_tensors_in_the_devices_memory) {
+  const Observing observing{{{{Kind::last, 20, {}}}, {{Kind::all, 0, {}}, Reduction::max}}, {10, 90}};
+  for (const auto type : {ElementType::f16, ElementType::bf16}) {
+    for (const int window : {0, 30}) {
+      auto shape = shape_of(2, 2, kDim);
+      shape.window = window;
+      const Prompt p(shape, kTokens, type);
+      cache::LayerScratch scratch(account_, type, shape.kv_heads, kDim, kTokens);
+      const auto got = read_tensors(attention_, *device_, p, scratch, observing);
+      expect_alike(got, read(*cpu(), {shape, p.scratch, p.q.data(), p.n}, observing), type);
+      EXPECT_EQ(rows_of(scratch), rows_of(p.scratch));
+      const Source again{shape, scratch, p.q.data(), p.n};  // the copy is known to be up to date
+      expect_alike(read(attention_, again, observing), got, type);
+    }
+  }
+}
+
+TEST_F(DevicePrefill, leaves_tensors_that_the_kernels_lack_to_the_host) {
+  const Prompt p(shape_of(2, 2, kDim), kTokens, ElementType::f16);
+  ColumnStatistics powers({{Kind::last, 2, {}}, Reduction::sum, {1.5F, 2}}, 4, kTokens);
+  ColumnStatistics* const columns = &powers;
+  cache::LayerScratch f16(account_, ElementType::f16, 2, kDim, kTokens);
+  cache::LayerScratch f32(account_, ElementType::f32, 2, kDim, kTokens);
+  for (auto* const scratch : {&f16, &f32}) scratch->extend(std::vector<std::int32_t>(z(kTokens)));
+  using winnow::device::OnDevice;
+  EXPECT_EQ(attention_.attend_on_device({p.shape, nullptr, nullptr, 0, kTokens, {&columns, 1}}, {}, f16),
+            OnDevice::not_done);
+  EXPECT_EQ(attention_.attend_on_device({p.shape, nullptr, nullptr, 0, kTokens}, {}, f32), OnDevice::not_done);
+}
+
+TEST_F(DevicePrefill, tells_of_values_that_are_not_finite) {
+  const Prompt p(shape_of(1, 1, kDim), 8, ElementType::f16);
+  for (const float bad : {std::nanf(""), HUGE_VALF, 1.0F}) {
+    auto keys = p.keys;
+    keys[17] = bad;
+    const OnIt q(*device_, p.q);
+    const OnIt k(*device_, keys);
+    const OnIt v(*device_, p.values);
+    const OnIt out(*device_, p.q);
+    cache::LayerScratch scratch(account_, ElementType::f16, 1, kDim, 8);
+    scratch.extend(std::vector<std::int32_t>(8));
+    using winnow::device::OnDevice;
+    EXPECT_EQ(attention_.attend_on_device({p.shape, q.data(), out.data(), 0, 8}, {k.data(), v.data()}, scratch),
+              bad == 1 ? OnDevice::done : OnDevice::not_finite);
   }
 }
 

@@ -137,7 +137,9 @@ struct Prompt {
   }
 
   /// keys and values [n][H_kv][d]
-  void fill(const std::vector<float>& keys, const std::vector<float>& values) {
+  void fill(std::vector<float> new_keys, std::vector<float> new_values) {
+    keys = std::move(new_keys);
+    values = std::move(new_values);
     const std::size_t row = z(shape.kv_heads * shape.head_dim);
     decoded_.clear();
     scratch.truncate(0);
@@ -153,11 +155,11 @@ struct Prompt {
 
   reference::Result expected(int token, int head) const {
     const std::size_t d = z(shape.head_dim);
-    const auto& [keys, values] = rows_of(head / shape.group());
+    const auto& seen = rows_of(head / shape.group());
     const std::size_t first = z(first_seen(token)) * d;
     const std::size_t count = z(token + 1) * d - first;
-    return reference::attend(query(token, head), std::span(keys).subspan(first, count),
-                             std::span(values).subspan(first, count), logits_of(shape, head), rounding());
+    return reference::attend(query(token, head), std::span(seen.keys).subspan(first, count),
+                             std::span(seen.values).subspan(first, count), logits_of(shape, head), rounding());
   }
 
   reference::Rounding rounding() const {
@@ -180,9 +182,9 @@ struct Prompt {
     std::vector<float> out(z(n - first) * row, std::nanf(""));
     cpu::Prefill attention(account, threads, compute_type);
     for (int at = first; at < n; at += chunk) {
-      attention.begin(shape, scratch, q.data() + z(at) * row, out.data() + z(at - first) * row, at,
-                      std::min(chunk, n - at), columns, recorded,
-                      row_scales.empty() ? nullptr : row_scales.data() + at);
+      attention.begin({shape, q.data() + z(at) * row, out.data() + z(at - first) * row, at, std::min(chunk, n - at),
+                       columns, recorded, row_scales.empty() ? nullptr : row_scales.data() + at},
+                      scratch);
       on_team(threads, [&](Worker w) { attention.run(w); });
       on_team(threads, [&](Worker w) { attention.reduce(w); });
     }
@@ -193,7 +195,9 @@ struct Prompt {
   int n;
   MemoryAccount account;
   cache::LayerScratch scratch;
-  std::vector<float> q;  ///< [n][H_q][d]
+  std::vector<float> q;            ///< [n][H_q][d]
+  std::vector<float> keys = {};    ///< [n][H_kv][d] before they were encoded
+  std::vector<float> values = {};  ///< likewise
   ComputeType compute_type = ComputeType::f32;
   bool factors_are_rounded = false;
 
@@ -251,8 +255,16 @@ struct Later {
     std::vector<float> out(z(n()) * row, std::nanf(""));
     cpu::Prefill attention(prompt.account, threads, prompt.compute_type);
     for (int at = 0; at < n(); at += chunk) {
-      attention.begin(prompt.shape, scratch, prompt.q.data() + z(first + at) * row, out.data() + z(at) * row, at,
-                      std::min(chunk, n() - at), columns, {}, nullptr, &past);
+      attention.begin({prompt.shape,
+                       prompt.q.data() + z(first + at) * row,
+                       out.data() + z(at) * row,
+                       at,
+                       std::min(chunk, n() - at),
+                       columns,
+                       {},
+                       nullptr,
+                       &past},
+                      scratch);
       on_team(threads, [&](Worker w) { attention.run(w); });
       on_team(threads, [&](Worker w) { attention.reduce(w); });
     }

@@ -162,7 +162,7 @@ TEST(Prefill, rows_beyond_the_chunk_are_not_seen) {
       Prompt& p = i == 0 ? prompt : poisoned;
       out[i].resize(30 * row);
       cpu::Prefill attention(p.account, 1, compute_type);
-      attention.begin(p.shape, p.scratch, p.q.data(), out[i].data(), 40, 30, {});
+      attention.begin({p.shape, p.q.data(), out[i].data(), 40, 30}, p.scratch);
       attention.run({});
     }
     EXPECT_EQ(out[0], out[1]);
@@ -455,7 +455,7 @@ TEST(Prefill, an_empty_chunk_writes_nothing) {
   Prompt prompt(shape_of(1, 3, 64), 8, ElementType::f16);
   cpu::Prefill attention(prompt.account, 1);
   float untouched = 5;
-  attention.begin(prompt.shape, prompt.scratch, prompt.q.data(), &untouched, 8, 0, {});
+  attention.begin({prompt.shape, prompt.q.data(), &untouched, 8, 0}, prompt.scratch);
   attention.run({});
   attention.reduce({});
   EXPECT_EQ(untouched, 5);

@@ -266,16 +266,31 @@ TEST(PromptsByKernels, keep_the_same_entries_but_for_ties) {
   EXPECT_LT(kept.different, kept.all / 100);
 }
 
+/// Queries and outputs of prompts stay on the device.
+TEST(PromptsByKernels, copy_keys_and_values_to_the_host) {
+  WithKernels with(with_small_heads());
+  const auto before = traffic();
+  with.kernels->read(options_of("full", "", "f16"));
+  const auto read = (traffic() - before).bytes_to_host;
+  const TinyModel h = with_small_heads();
+  const auto rows = static_cast<std::size_t>(kText + kQuestion) * static_cast<std::size_t>(h.n_layer);
+  const auto wanted = rows * 2 * static_cast<std::size_t>(h.n_head_kv * h.head_dim) * sizeof(std::uint16_t);
+  const auto with_more = wanted + wanted / 4;  // logits, and a flag per chunk
+  if (std::getenv("WINNOW_TEST_DEVICE") != nullptr) return;
+  EXPECT_GE(read, wanted);
+  EXPECT_LT(read, with_more);
+}
+
 TEST(PromptsByKernels, have_windows_and_sinks) {
   for (const char* const architecture : {"gemma3", "gpt-oss"}) {
-    const auto kept = kept_by_kernels(tiny_of(architecture), {"h2o", "snapkv", "ems"});
+    const auto kept = kept_by_kernels(tiny_of(architecture), {"h2o", "snapkv:window=8", "ems"});
     EXPECT_GT(kept.all, 100);
     EXPECT_LT(kept.different, kept.all / 100) << architecture;
   }
 }
 
 TEST(StepsByKernels, keep_the_same_entries_but_for_ties) {
-  std::vector<std::string> specs{"full", "snapkv"};
+  std::vector<std::string> specs{"full", "snapkv:window=8"};
   for (const auto& spec : all_specs()) {
     if (Spec::parse(spec).method().changes_while_decoding()) specs.push_back(spec);
   }
@@ -290,6 +305,56 @@ TEST(StepsByKernels, have_windows_and_sinks) {
     const auto kept = kept_after_steps(tiny_of(architecture), {"full", "h2o"});
     EXPECT_GT(kept.all, 100);
     EXPECT_LT(kept.different, kept.all / 100) << architecture;
+  }
+}
+
+/// Copies from the host and to it in a step of a model with so many layers.
+long copies_of_a_step(const std::string& spec, int layers) {
+  auto model = with_small_heads();
+  model.n_layer = layers;
+  WithKernels with(model);
+  with.kernels->read(options_of(spec, spec == "full" ? "" : "30", "f16"));
+  with.kernels->step(7);  // makes copies of lanes
+  const auto before = traffic();
+  with.kernels->step(8);
+  return (traffic() - before).copies;
+}
+
+TEST(StepsByKernels, do_not_wait_for_the_host_in_each_layer) {
+  if (std::getenv("WINNOW_TEST_DEVICE") != nullptr) return;  // only host devices count
+  for (const char* const spec : {"full", "snapkv:window=8", "streaming-llm:positions=absolute"})
+    EXPECT_EQ(copies_of_a_step(spec, 5), copies_of_a_step(spec, 2)) << spec;
+  EXPECT_GT(copies_of_a_step("h2o", 5), copies_of_a_step("h2o", 2));
+}
+
+/// Logits after some steps.
+std::vector<float> answered(const std::shared_ptr<const Model>& model, const std::string& spec) {
+  Session session(model, {.threads = 2});
+  const auto keep = options_of(spec, "12", "f16");
+  const std::vector<std::vector<Token>> nothing_more(1);
+  auto read = session.prefill(random_tokens(24, kVocabulary), nothing_more, std::span(&keep, 1));
+  auto& cache = read.front().caches.front();
+  std::vector<float> out = session.extend(cache, random_tokens(2, kVocabulary, 4));
+  Cache* const one = &cache;
+  for (const Token token : random_tokens(2, kVocabulary, 5)) session.step({&one, 1}, {&token, 1}, out);
+  return out;
+}
+
+/// Whichever kernel is the first to refuse its task, the CPU goes on from there.
+TEST(RefusedTasks, are_done_by_the_cpu) {
+  TempFolder folder;
+  const std::string path = folder / "tiny.gguf";
+  for (const char* const architecture : {"gemma3", "gemma4"}) {
+    write_tiny_gguf(tiny_of(architecture), path);
+    const auto of = [&](const std::shared_ptr<device::Device>& device) {
+      return answered(Model::load(path, {.device = device}), "snapkv:window=4");
+    };
+    const auto before = traffic();
+    const auto want = of(host_device_with_kernels());
+    const long tasks = (traffic() - before).kernels;
+    EXPECT_GT(tasks, 20);
+    for (long done = 0; done < tasks; done += 10)
+      EXPECT_LT(largest_difference(of(host_device_that_refuses(done)), want), 2e-2) << architecture << ' ' << done;
   }
 }
 
@@ -323,11 +388,13 @@ TEST(RequestsOnADevice, are_answered_like_those_on_the_cpu) {
 }
 
 /// Wherever the device is full, reading and steps are done or refused with a sentence, and the session goes on.
-TEST(ASessionOnAFullDevice, stays_usable) {
+class ASessionOnAFullDevice : public testing::TestWithParam<const char*> {};
+
+TEST_P(ASessionOnAFullDevice, stays_usable) {
   TempFolder folder;
   const std::string path = folder / "tiny.gguf";
   write_tiny_gguf(with_small_heads(), path);
-  const auto keep = options_of("h2o", "30", "f16");
+  const auto keep = options_of(GetParam(), "30", "f16");
   const std::vector<std::vector<Token>> nothing_more(1);
   const auto answer = [&](Session& session) {
     auto read = session.prefill(random_tokens(kText, kVocabulary), nothing_more, std::span(&keep, 1));
@@ -364,6 +431,9 @@ TEST(ASessionOnAFullDevice, stays_usable) {
   EXPECT_GT(refused, 2);
 }
 
+INSTANTIATE_TEST_SUITE_P(of_methods, ASessionOnAFullDevice, testing::Values("h2o", "snapkv:window=8"),
+                         [](const auto& of) { return std::string(of.param).substr(0, 3); });
+
 /// Logits of steps of a sequence, which passes through them together with `others`.
 std::vector<float> stepped(Session& session, int others) {
   std::vector<Cache> caches;
@@ -394,9 +464,9 @@ TEST(RowsOfAStep, are_alike_if_asked_for) {
   Session together(model, {.threads = 1});
   const auto alone = stepped(together, 0);
   const auto kernels_of = [](Session& session) {
-    const auto before = kernels_run();
+    const auto before = traffic();
     stepped(session, 2);
-    return kernels_run() - before;
+    return (traffic() - before).kernels;
   };
   EXPECT_EQ(stepped(alike, 0), alone);
   EXPECT_EQ(stepped(alike, 2), alone);

@@ -39,6 +39,9 @@ class HostDevice {
   }
   ggml_backend_buffer_t allocate(std::size_t bytes);
   void release(void* block);
+  /// Takes one of the tasks that kernels run. Returns false if none is left.
+  bool take_task() { return tasks_left_.fetch_sub(1) > 0; }
+  void set_tasks(long count) { tasks_left_ = count; }
   ggml_status compute(ggml_cgraph* graph) {
     const Open open(*this);
     return ggml_backend_graph_compute(cpu_, graph);
@@ -79,6 +82,7 @@ class HostDevice {
 
   std::size_t bytes_;
   ggml_op refused_;
+  std::atomic<long> tasks_left_ = std::numeric_limits<long>::max();
   mutable std::mutex mutex_;
   std::size_t used_ = 0;
   struct Size {
@@ -98,6 +102,10 @@ HostDevice& device_of(ggml_backend_buffer_t buffer) { return *static_cast<HostDe
 void free_buffer(ggml_backend_buffer_t buffer) { device_of(buffer).release(buffer->context); }
 void* base_of(ggml_backend_buffer_t buffer) { return buffer->context; }
 
+std::atomic<long> kernels = 0;
+std::atomic<long> copies = 0;
+std::atomic<std::size_t> bytes_to_host = 0;
+
 void fill(ggml_backend_buffer_t buffer, ggml_tensor* tensor, std::uint8_t value, std::size_t at, std::size_t bytes) {
   const HostDevice::Open open(device_of(buffer), buffer->context);
   std::memset(static_cast<std::byte*>(tensor->data) + at, value, bytes);
@@ -106,11 +114,14 @@ void fill(ggml_backend_buffer_t buffer, ggml_tensor* tensor, std::uint8_t value,
 void set(ggml_backend_buffer_t buffer, ggml_tensor* tensor, const void* from, std::size_t at, std::size_t bytes) {
   const HostDevice::Open open(device_of(buffer), buffer->context);
   std::memcpy(static_cast<std::byte*>(tensor->data) + at, from, bytes);
+  ++copies;
 }
 
 void get(ggml_backend_buffer_t buffer, const ggml_tensor* tensor, void* to, std::size_t at, std::size_t bytes) {
   const HostDevice::Open open(device_of(buffer), buffer->context);
   std::memcpy(to, static_cast<const std::byte*>(tensor->data) + at, bytes);
+  ++copies;
+  bytes_to_host += bytes;
 }
 
 void clear(ggml_backend_buffer_t buffer, std::uint8_t value) {
@@ -195,25 +206,20 @@ void HostDevice::release(void* block) {
 
 namespace {
 
-std::atomic<long> run_so_far = 0;
-
 /// Calls a kernel while the memory of the device, which is the stream, is unlocked.
 template <auto kernel, class Task>
 const char* unlocked(const Task& task, void* stream) {
-  const HostDevice::Open open(*static_cast<HostDevice*>(stream));
-  ++run_so_far;
+  auto& device = *static_cast<HostDevice*>(stream);
+  if (!device.take_task()) return "no kernel for this device";
+  const HostDevice::Open open(device);
+  ++kernels;
   return (winnow_kernels()->*kernel)(task, nullptr);
 }
 
-template <class Task>
-const char* refuse(const Task& /*task*/, void* /*stream*/) {
-  return "no kernel for this device";
-}
-
-std::shared_ptr<device::Device> make_device(std::size_t bytes, const device::Kernels* kernels,
+std::shared_ptr<device::Device> make_device(std::size_t bytes, const device::Kernels* table,
                                             ggml_op refused = GGML_OP_NONE) {
   auto* const host = new HostDevice(bytes, refused);
-  return std::make_shared<device::Device>(ggml_backend_ptr(host->backend()), kernels, host);
+  return std::make_shared<device::Device>(ggml_backend_ptr(host->backend()), table, host);
 }
 
 /// The device that the tests' variable names; null: it names none.
@@ -237,13 +243,13 @@ std::shared_ptr<device::Device> host_device_with_kernels(std::size_t bytes) {
   return make_device(bytes, &table);
 }
 
-std::shared_ptr<device::Device> host_device_that_refuses() {
-  static const device::Kernels table{device::kKernelVersion, refuse<device::PrefillTask>, refuse<device::ObserveTask>,
-                                     refuse<device::DecodeTask>, refuse<device::StoreTask>};
-  return make_device(std::numeric_limits<std::size_t>::max(), &table);
+std::shared_ptr<device::Device> host_device_that_refuses(long before) {
+  auto out = host_device_with_kernels();
+  static_cast<HostDevice*>(out->stream())->set_tasks(before);
+  return out;
 }
 
-long kernels_run() { return run_so_far; }
+Traffic traffic() { return {kernels, copies, bytes_to_host}; }
 
 std::shared_ptr<device::Device> tested_device() {
   auto device = named_device();

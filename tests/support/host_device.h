@@ -17,11 +17,20 @@ std::shared_ptr<device::Device> host_device(std::size_t bytes = std::numeric_lim
 
 /// The same with winnow's kernels, run by the emulator.
 std::shared_ptr<device::Device> host_device_with_kernels(std::size_t bytes = std::numeric_limits<std::size_t>::max());
-/// The same with kernels that refuse every task.
-std::shared_ptr<device::Device> host_device_that_refuses();
+/// The same with kernels that run `before` tasks and refuse all later ones.
+std::shared_ptr<device::Device> host_device_that_refuses(long before = 0);
 
-/// Number of kernels that host devices have run so far.
-long kernels_run();
+/// Counts of the work of all host devices so far.
+struct Traffic {
+  long kernels = 0;
+  long copies = 0;  ///< from the host or to it
+  std::size_t bytes_to_host = 0;
+
+  Traffic operator-(const Traffic& other) const {
+    return {kernels - other.kernels, copies - other.copies, bytes_to_host - other.bytes_to_host};
+  }
+};
+Traffic traffic();
 
 /// The device that the variable WINNOW_TEST_DEVICE names, as in open_device(); by default a host device.
 std::shared_ptr<device::Device> tested_device();

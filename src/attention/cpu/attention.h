@@ -18,9 +18,7 @@ class Prefill final : public PrefillAttention {
   Prefill(MemoryAccount& account, int max_threads, ComputeType compute_type = ComputeType::f32);
   ~Prefill() override;
 
-  void begin(const Shape& shape, const cache::LayerScratch& scratch, const float* q, float* out, int first, int count,
-             std::span<ColumnStatistics* const> columns, KeyRange recorded = {}, const float* row_scales = nullptr,
-             const cache::PastRows* past = nullptr) override;
+  void begin(const PromptQueries& queries, const cache::LayerScratch& scratch) override;
   void begin(const Shape& shape, const cache::LayerScratch& scratch, const float* q, float* out,
              const VisibleRange& visible) override;
   void record_logsums(float* sums) override;

@@ -128,24 +128,23 @@ Prefill::Prefill(MemoryAccount& account, int max_threads, ComputeType compute_ty
     : impl_(std::make_unique<Impl>(account, max_threads, compute_type)) {}
 Prefill::~Prefill() = default;
 
-void Prefill::begin(const Shape& shape, const cache::LayerScratch& scratch, const float* q, float* out, int first,
-                    int count, std::span<ColumnStatistics* const> columns, KeyRange recorded, const float* row_scales,
-                    const cache::PastRows* past) {
+void Prefill::begin(const PromptQueries& queries, const cache::LayerScratch& scratch) {
   auto& s = *impl_;
-  s.row_scales = row_scales;
-  s.first = first;
-  s.count = count;
-  s.recorded = recorded;
-  s.leading.resize(count);
-  std::iota(s.leading.begin(), s.leading.end(), first + 1);
+  const auto& shape = queries.shape;
+  s.row_scales = queries.row_scales;
+  s.first = queries.first;
+  s.count = queries.count;
+  s.recorded = queries.recorded;
+  s.leading.resize(as_size(s.count));
+  std::iota(s.leading.begin(), s.leading.end(), s.first + 1);
   s.own.clear();
   s.seen_from.clear();
   if (shape.window > 0) {
-    for (int i = first; i < first + count; ++i) s.seen_from.push_back(std::max(0, i + 1 - shape.window));
+    for (int i = s.first; i < s.first + s.count; ++i) s.seen_from.push_back(std::max(0, i + 1 - shape.window));
   }
   s.shape = shape;
-  s.see_past(past);
-  s.begin(shape, scratch, q, out, columns);
+  s.see_past(queries.past);
+  s.begin(shape, scratch, queries.q, queries.out, queries.columns);
 }
 
 void Prefill::begin(const Shape& shape, const cache::LayerScratch& scratch, const float* q, float* out,

@@ -3,44 +3,38 @@
 
 #include <numbers>
 
-#include "attention/device/scratch_rows.h"
-
 namespace winnow::attention::device {
 
 namespace {
 
 using winnow::device::Element;
 using winnow::device::ObserveTask;
+using winnow::device::OnDevice;
 using winnow::device::PrefillTask;
+using winnow::device::StoredRun;
+using winnow::device::StoreTask;
 
 /// Types of scratches for which there are kernels.
 bool is_supported(ElementType type) { return type == ElementType::f16 || type == ElementType::bf16; }
 
 }  // namespace
 
-bool Prefill::supports(const Shape& shape, const cache::LayerScratch& scratch, int end,
-                       std::span<ColumnStatistics* const> columns, const cache::PastRows* past) const {
-  const auto is_lacking = [end](const ColumnStatistics* c) {
+bool Prefill::supports(const cache::LayerScratch& scratch) const {
+  const auto& shape = chunk_.shape;
+  const auto is_lacking = [end = end()](const ColumnStatistics* c) {
     const auto& request = c->request();
     const bool has_no_kernel = !request.power.empty() || request.rows.kind == QueryRowSet::Kind::copies;
     return has_no_kernel && request.rows.first(c->size()) < end;
   };
-  return is_supported(scratch.type()) && shape.head_dim % winnow::device::kHeadUnit == 0 &&
-         shape.head_dim <= winnow::device::kMostHead && std::ranges::none_of(columns, is_lacking) &&
-         (past == nullptr || past->type() == scratch.type());
+  return gate_.is_open() && is_supported(scratch.type()) && shape.head_dim % winnow::device::kHeadUnit == 0 &&
+         shape.head_dim <= winnow::device::kMostHead && std::ranges::none_of(chunk_.columns, is_lacking) &&
+         (chunk_.past == nullptr || chunk_.past->type() == scratch.type());
 }
 
-void Prefill::begin(const Shape& shape, const cache::LayerScratch& scratch, const float* q, float* out, int first,
-                    int count, std::span<ColumnStatistics* const> columns, KeyRange recorded, const float* row_scales,
-                    const cache::PastRows* past) {
-  is_on_cpu_ = !gate_.is_open() || !supports(shape, scratch, first + count, columns, past);
-  if (!is_on_cpu_) {
-    chunk_ = {shape, out, first, count, recorded};
-    place(scratch, columns, row_scales, past);
-    upload(q, past);
-    is_on_cpu_ = !attend(scratch, past != nullptr);
-  }
-  if (is_on_cpu_) cpu_->begin(shape, scratch, q, out, first, count, columns, recorded, row_scales, past);
+void Prefill::begin(const PromptQueries& queries, const cache::LayerScratch& scratch) {
+  chunk_ = queries;
+  is_on_cpu_ = !supports(scratch) || !attend_over_copies(scratch);
+  if (is_on_cpu_) cpu_->begin(queries, scratch);
 }
 
 void Prefill::begin(const Shape& shape, const cache::LayerScratch& scratch, const float* q, float* out,
@@ -54,27 +48,53 @@ void Prefill::record_logsums(float* sums) {
   cpu_->record_logsums(sums);
 }
 
-/// Allocates the chunk's arrays.
-void Prefill::place(const cache::LayerScratch& scratch, std::span<ColumnStatistics* const> columns,
-                    const float* row_scales, const cache::PastRows* past) {
-  const auto heads = as_size(chunk_.shape.query_heads);
-  const auto keys = as_size(chunk_.keys());
+bool Prefill::attend_over_copies(const cache::LayerScratch& scratch) {
   work_.clear();
-  q_ = work_.add(chunk_.elements() * sizeof(float));
-  out_ = work_.add(chunk_.elements() * sizeof(float));
-  lse_ = work_.add(chunk_.rows() * sizeof(float));
+  q_ = work_.add(elements() * sizeof(float));
+  out_ = work_.add(elements() * sizeof(float));
+  place(scratch);
+  upload();
+  work_.write(q_, std::span(chunk_.q, elements()));
+  return attend(work_.at<float>(q_), work_.at<float>(out_), ScratchRows::of(scratch, device_, end()), scratch);
+}
+
+OnDevice Prefill::attend_on_device(const PromptQueries& queries, const NewRows& rows, cache::LayerScratch& scratch) {
+  chunk_ = queries;
+  if (!supports(scratch)) return OnDevice::not_done;
+  work_.clear();
+  runs_ = work_.add(2 * as_size(scratch.kv_heads()) * sizeof(winnow::device::StoredRun));
+  bad_ = work_.add(sizeof(std::int32_t));
+  place(scratch);
+  upload();
+  const bool has_rows = rows.keys != nullptr;
+  auto& copy = ScratchRows::of(scratch, device_, has_rows ? chunk_.first : end());
+  if (has_rows && !store(rows, scratch, copy)) return OnDevice::not_done;
+  if (!attend(chunk_.q, chunk_.out, copy, scratch)) return OnDevice::not_done;
+  std::int32_t is_bad = 0;
+  if (has_rows) {
+    copy.read(scratch, chunk_.first);
+    work_.read(bad_, std::span(&is_bad, 1));
+  }
+  read_statistics();
+  return is_bad != 0 ? OnDevice::not_finite : OnDevice::done;
+}
+
+/// Allocates the chunk's arrays, after those that have been added.
+void Prefill::place(const cache::LayerScratch& scratch) {
+  const auto heads = as_size(chunk_.shape.query_heads);
+  lse_ = work_.add(vectors() * sizeof(float));
   sinks_ = work_.add(heads * sizeof(float));
-  packed_ = work_.add(columns.empty() ? 0 : chunk_.rows() * cache::row_bytes(scratch.type(), chunk_.shape.head_dim));
-  if (past != nullptr) place(*past);
+  packed_ = work_.add(chunk_.columns.empty() ? 0 : vectors() * cache::row_bytes(scratch.type(), chunk_.shape.head_dim));
+  if (chunk_.past != nullptr) place(*chunk_.past);
   parts_.clear();
-  for (auto* const into : columns) {
-    auto observed = observed_rows(*into, chunk_.first, chunk_.count, chunk_.shape.window, row_scales);
+  for (auto* const into : chunk_.columns) {
+    auto observed = observed_rows(*into, chunk_.first, chunk_.count, chunk_.shape.window, chunk_.row_scales);
     if (observed.rows.empty()) continue;
     const auto rows = work_.add(observed.rows.size() * sizeof(std::int32_t));
     const auto weights = work_.add(observed.weights.size() * sizeof(float));
-    parts_.push_back({into, std::move(observed), rows, weights, work_.add(heads * keys * sizeof(float))});
+    parts_.push_back({into, std::move(observed), rows, weights, work_.add(heads * as_size(keys()) * sizeof(float))});
   }
-  columns_.resize(keys);
+  columns_.resize(as_size(keys()));
   work_.reserve();
 }
 
@@ -87,14 +107,14 @@ void Prefill::place(const cache::PastRows& past) {
   past_.firsts = work_.add(past_.first.size() * sizeof(std::int32_t));
 }
 
-void Prefill::upload(const float* q, const cache::PastRows* past) const {
-  work_.write(q_, std::span(q, chunk_.elements()));
+void Prefill::upload() const {
   if (!chunk_.shape.sink_logits.empty()) work_.write(sinks_, chunk_.shape.sink_logits);
   for (const auto& part : parts_) {
     work_.write(part.rows, std::span(part.observed.rows));
     if (!part.observed.weights.empty()) work_.write(part.weights, std::span(part.observed.weights));
     work_.fill_zeros(part.columns, as_size(chunk_.shape.query_heads) * columns_.size() * sizeof(float));
   }
+  const auto* const past = chunk_.past;
   if (past == nullptr) return;
   work_.write(past_.firsts, std::span(past_.first));
   for (int head = 0; head < past->kv_heads(); ++head) {
@@ -106,12 +126,28 @@ void Prefill::upload(const float* q, const cache::PastRows* past) const {
   }
 }
 
+/// Queues the encoding of new rows in the scratch's copy. Returns false if the kernel refuses.
+bool Prefill::store(const NewRows& rows, const cache::LayerScratch& scratch, const ScratchRows& to) {
+  const auto runs = to.runs(scratch, rows, chunk_.first);
+  work_.write(runs_, std::span(runs));
+  work_.fill_zeros(bad_, sizeof(std::int32_t));
+  const StoreTask task{.runs = work_.at<StoredRun>(runs_),
+                       .angles = {},
+                       .bad = work_.at<std::int32_t>(bad_),
+                       .source = Element::f32,
+                       .element = static_cast<Element>(scratch.type()),
+                       .run_count = static_cast<std::int32_t>(runs.size()),
+                       .most = chunk_.count,
+                       .dim = scratch.head_dim()};
+  return gate_.accepts(device_.kernels()->store(task, device_.stream()));
+}
+
 /// Queues attention and its statistics. Returns false if a kernel refuses.
-bool Prefill::attend(const cache::LayerScratch& scratch, bool sees_past) {
-  const auto& rows = ScratchRows::of(scratch, device_);
+bool Prefill::attend(const float* q, float* out, const ScratchRows& rows, const cache::LayerScratch& scratch) {
   const auto& shape = chunk_.shape;
-  const PrefillTask task{.q = work_.at<float>(q_),
-                         .out = work_.at<float>(out_),
+  const bool sees_past = chunk_.past != nullptr;
+  const PrefillTask task{.q = q,
+                         .out = out,
                          .lse = work_.at<float>(lse_),
                          .packed = parts_.empty() ? nullptr : work_.at<void>(packed_),
                          .keys = rows.keys(),
@@ -154,8 +190,8 @@ bool Prefill::observe(const Part& part, const PrefillTask& prompt) {
       .dim = prompt.dim,
       .capacity = prompt.capacity,
       .begin = chunk_.recorded.begin,
-      .end = chunk_.recorded.begin + chunk_.keys(),
-      .stride = chunk_.keys(),
+      .end = chunk_.recorded.begin + keys(),
+      .stride = keys(),
       .reach = part.observed.reach,
       .cap = prompt.cap,
   };
@@ -165,9 +201,13 @@ bool Prefill::observe(const Part& part, const PrefillTask& prompt) {
 void Prefill::run(Worker worker) {
   if (is_on_cpu_) return cpu_->run(worker);
   if (worker.index != 0) return;
-  work_.read(out_, std::span(chunk_.out, chunk_.elements()));
+  work_.read(out_, std::span(chunk_.out, elements()));
+  read_statistics();
+}
+
+void Prefill::read_statistics() {
   if (logsums_ != nullptr) {
-    const std::span sums(logsums_, chunk_.rows());
+    const std::span sums(logsums_, vectors());
     work_.read(lse_, sums);
     for (float& sum : sums) sum *= std::numbers::ln2_v<float>;
   }
@@ -182,7 +222,7 @@ void Prefill::add(const Part& part) {
     float* const into = part.into->head(head).data() + chunk_.recorded.begin;
     for (std::size_t key = 0; key < columns_.size(); ++key)
       into[key] = is_sum ? into[key] + columns_[key] : std::max(into[key], columns_[key]);
-    part.into->passed(head, chunk_.first + chunk_.count);
+    part.into->passed(head, end());
   }
 }
 

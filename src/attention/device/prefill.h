@@ -11,14 +11,15 @@
 #include "attention/attention.h"
 #include "attention/device/kernel_gate.h"
 #include "attention/device/observed_rows.h"
+#include "attention/device/scratch_rows.h"
 #include "attention/device/work_space.h"
 #include "device/device.h"
 
 namespace winnow::attention::device {
 
-/// Attention of prompts by a device's kernels (docs/gpu.md). Queries, keys and values are copied from the host's
-/// memory, outputs and statistics back to it. Chunks that the kernels cannot compute are left to the CPU, and all
-/// chunks after a kernel has refused one.
+/// Attention of prompts by a device's kernels (docs/gpu.md), over a copy of the scratch. Queries and new rows may be in
+/// the device's memory; otherwise they are copied from the host's, and outputs back to it. Chunks that the kernels
+/// cannot compute are left to the CPU, and all chunks after a kernel has refused one.
 class Prefill final : public PrefillAttention {
  public:
   /// REQUIRES: the device has kernels and outlives this object.
@@ -26,33 +27,29 @@ class Prefill final : public PrefillAttention {
       : device_(device), cpu_(std::move(cpu)), gate_(device, "attention of prompts"), work_(device) {}
 
   /// REQUIRES: no column statistics keep states of rows within the chunk.
-  void begin(const Shape& shape, const cache::LayerScratch& scratch, const float* q, float* out, int first, int count,
-             std::span<ColumnStatistics* const> columns, KeyRange recorded = {}, const float* row_scales = nullptr,
-             const cache::PastRows* past = nullptr) override;
+  void begin(const PromptQueries& queries, const cache::LayerScratch& scratch) override;
   void begin(const Shape& shape, const cache::LayerScratch& scratch, const float* q, float* out,
              const VisibleRange& visible) override;
   void record_logsums(float* sums) override;
   /// One thread waits for the device.
   void run(Worker worker) override;
   void reduce(Worker worker) override;
+  /// Waits for the device.
+  winnow::device::OnDevice attend_on_device(const PromptQueries& queries, const NewRows& rows,
+                                            cache::LayerScratch& scratch) override;
   std::size_t recording_bytes(const Shape& shape, const Chunk& chunk,
                               std::span<const PromptColumns> observed) const override {
     return cpu_->recording_bytes(shape, chunk, observed);
   }
 
  private:
-  /// A chunk whose arguments are those of begin().
-  struct Chunk {
-    Shape shape;
-    float* out;
-    int first;
-    int count;
-    KeyRange recorded;
+  /// Numbers of vectors and of elements of the chunk's queries.
+  std::size_t vectors() const { return as_size(chunk_.count) * as_size(chunk_.shape.query_heads); }
+  std::size_t elements() const { return vectors() * as_size(chunk_.shape.head_dim); }
+  /// Number of recorded keys.
+  int keys() const { return std::max(0, std::min(chunk_.recorded.end, end()) - chunk_.recorded.begin); }
+  int end() const { return chunk_.first + chunk_.count; }
 
-    std::size_t elements() const { return as_size(count) * as_size(shape.query_heads) * as_size(shape.head_dim); }
-    std::size_t rows() const { return as_size(count) * as_size(shape.query_heads); }
-    int keys() const { return std::max(0, std::min(recorded.end, first + count) - recorded.begin); }
-  };
   /// Column statistics of the chunk's queries, and the arrays of their task.
   struct Part {
     ColumnStatistics* into;
@@ -65,15 +62,16 @@ class Prefill final : public PrefillAttention {
     std::size_t keys, values, firsts;
   };
 
-  /// Whether the kernels can compute a chunk that ends before row `end`.
-  bool supports(const Shape& shape, const cache::LayerScratch& scratch, int end,
-                std::span<ColumnStatistics* const> columns, const cache::PastRows* past) const;
-  void place(const cache::LayerScratch& scratch, std::span<ColumnStatistics* const> columns, const float* row_scales,
-             const cache::PastRows* past);
+  /// Whether the kernels can compute the chunk.
+  bool supports(const cache::LayerScratch& scratch) const;
+  bool attend_over_copies(const cache::LayerScratch& scratch);
+  void place(const cache::LayerScratch& scratch);
   void place(const cache::PastRows& past);
-  void upload(const float* q, const cache::PastRows* past) const;
-  bool attend(const cache::LayerScratch& scratch, bool sees_past);
+  void upload() const;
+  bool store(const NewRows& rows, const cache::LayerScratch& scratch, const ScratchRows& to);
+  bool attend(const float* q, float* out, const ScratchRows& rows, const cache::LayerScratch& scratch);
   bool observe(const Part& part, const winnow::device::PrefillTask& prompt);
+  void read_statistics();
   void add(const Part& part);
 
   winnow::device::Device& device_;
@@ -81,12 +79,12 @@ class Prefill final : public PrefillAttention {
   KernelGate gate_;
   bool is_on_cpu_ = false;
   float* logsums_ = nullptr;
-  Chunk chunk_{};
+  PromptQueries chunk_;
   std::vector<Part> parts_;
   Past past_{};
   WorkSpace work_;
-  std::size_t q_ = 0, out_ = 0, lse_ = 0, packed_ = 0, sinks_ = 0;  ///< offsets
-  std::vector<float> columns_;                                      ///< [recorded keys] of one head
+  std::size_t q_ = 0, out_ = 0, runs_ = 0, bad_ = 0, lse_ = 0, packed_ = 0, sinks_ = 0;  ///< offsets
+  std::vector<float> columns_;  ///< [recorded keys] of one head
 };
 
 }  // namespace winnow::attention::device

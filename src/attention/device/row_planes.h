@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "cache/element.h"
+#include "device/kernels.h"
 
 namespace winnow::attention::device {
 
@@ -14,7 +15,8 @@ class RowPlanes {
  public:
   RowPlanes(ElementType type, int dim);
 
-  ElementType type() const { return type_; }
+  winnow::device::Element element() const { return static_cast<winnow::device::Element>(type_); }
+  int dim() const { return dim_; }
   /// Bytes of a row's elements, and of its scales.
   std::size_t elements() const { return elements_; }
   std::size_t scales() const { return scales_; }
@@ -24,6 +26,7 @@ class RowPlanes {
 
  private:
   ElementType type_;
+  int dim_;
   std::size_t row_;  ///< bytes of a row in a lane
   std::size_t elements_;
   std::size_t scales_;

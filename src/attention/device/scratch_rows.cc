@@ -1,29 +1,67 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "attention/device/scratch_rows.h"
 
+#include "base/as_size.h"
+
 namespace winnow::attention::device {
+
+using winnow::device::StoredRun;
 
 ScratchRows::ScratchRows(const cache::LayerScratch& scratch, winnow::device::Device& device)
     : values_(scratch.key_bytes()), memory_(device, bytes(scratch), "one layer's keys and values") {}
 
-const ScratchRows& ScratchRows::of(const cache::LayerScratch& scratch, winnow::device::Device& device) {
+ScratchRows& ScratchRows::of(const cache::LayerScratch& scratch, winnow::device::Device& device, int rows) {
   auto& copy = scratch.device_copy();
   if (copy == nullptr) copy.reset(new ScratchRows(scratch, device));
-  auto& rows = static_cast<ScratchRows&>(*copy);
-  rows.update(scratch);
-  return rows;
+  auto& out = static_cast<ScratchRows&>(*copy);
+  out.update(scratch, rows);
+  return out;
 }
 
-void ScratchRows::update(const cache::LayerScratch& scratch) {
+std::size_t ScratchRows::place(const cache::LayerScratch& scratch, int head, int row) {
+  return (as_size(head) * as_size(scratch.capacity()) + as_size(row)) *
+         cache::row_bytes(scratch.type(), scratch.head_dim());
+}
+
+void ScratchRows::update(const cache::LayerScratch& scratch, int end) {
   const int first = rows();
-  const int count = scratch.size() - first;
+  const int count = end - first;
   if (count <= 0) return;
   for (int head = 0; head < scratch.kv_heads(); ++head) {
     const auto keys = scratch.keys(head).slice(first, count);
     const auto values = scratch.values(head).slice(first, count);
-    const std::size_t at = as_size(head * static_cast<std::ptrdiff_t>(scratch.capacity()) + first) * keys.stride;
+    const std::size_t at = place(scratch, head, first);
     memory_.write(at, {keys.data, as_size(count) * keys.stride});
     memory_.write(values_ + at, {values.data, as_size(count) * values.stride});
+  }
+  set_rows(end);
+}
+
+std::vector<StoredRun> ScratchRows::runs(const cache::LayerScratch& scratch, const NewRows& rows, int first) const {
+  std::vector<StoredRun> out;
+  const auto add = [&](const float* from, std::size_t to, int head) {
+    StoredRun run{};
+    run.from = from + as_size(head) * as_size(scratch.head_dim());
+    run.to = memory_.at(to + place(scratch, head, first));
+    run.count = scratch.size() - first;
+    run.from_step = scratch.kv_heads();
+    run.sign = 1;
+    out.push_back(run);
+  };
+  for (int head = 0; head < scratch.kv_heads(); ++head) {
+    add(rows.keys, 0, head);
+    add(rows.values, values_, head);
+  }
+  return out;
+}
+
+void ScratchRows::read(cache::LayerScratch& scratch, int first) {
+  const std::size_t bytes = as_size(scratch.size() - first) * cache::row_bytes(scratch.type(), scratch.head_dim());
+  for (int head = 0; head < scratch.kv_heads(); ++head) {
+    const auto to = scratch.change(head, first);
+    const std::size_t at = place(scratch, head, first);
+    memory_.read(at, {to.keys, bytes});
+    memory_.read(values_ + at, {to.values, bytes});
   }
   set_rows(scratch.size());
 }

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <vector>
+
+#include "attention/attention.h"
 #include "cache/scratch.h"
 #include "device/device.h"
 
@@ -9,8 +12,8 @@ namespace winnow::attention::device {
 /// A scratch's keys and values in a device's memory, in the layout of the scratch.
 class ScratchRows final : public cache::ScratchCopy {
  public:
-  /// The copy of a scratch, which is made if there is none, with all rows up to date. Throws MemoryError.
-  static const ScratchRows& of(const cache::LayerScratch& scratch, winnow::device::Device& device);
+  /// The copy of a scratch, which is made if there is none, with its first `rows` rows up to date. Throws MemoryError.
+  static ScratchRows& of(const cache::LayerScratch& scratch, winnow::device::Device& device, int rows);
   /// Bytes of such a copy.
   static std::size_t bytes(const cache::LayerScratch& scratch) { return 2 * scratch.key_bytes(); }
 
@@ -18,9 +21,16 @@ class ScratchRows final : public cache::ScratchCopy {
   const void* keys() const { return memory_.at(0); }
   const void* values() const { return memory_.at(values_); }
 
+  /// Runs that store new rows, which are in the device's memory, from row `first` on: keys and values of each head.
+  std::vector<winnow::device::StoredRun> runs(const cache::LayerScratch& scratch, const NewRows& rows, int first) const;
+  /// Copies rows from `first` on to the scratch.
+  void read(cache::LayerScratch& scratch, int first);
+
  private:
   ScratchRows(const cache::LayerScratch& scratch, winnow::device::Device& device);
-  void update(const cache::LayerScratch& scratch);
+  void update(const cache::LayerScratch& scratch, int end);
+  /// Offset of a head's row in the keys, and in the values.
+  static std::size_t place(const cache::LayerScratch& scratch, int head, int row);
 
   std::size_t values_;  ///< offset
   winnow::device::DeviceMemory memory_;
