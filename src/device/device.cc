@@ -36,16 +36,28 @@ void Device::check_for_prompt(std::size_t bytes) {
     continue;
 }
 
-/// ggml's public functions make the part's graph without counts of uses, so a backend fuses none of its nodes.
 void Device::compute(ggml_cgraph* graph, int first, int end) {
+  const std::scoped_lock lock(queueing_);
+  const auto status =
+      is_in_order() ? queue_.queue_part(backend_.get(), graph, first, end) : compute_and_wait(graph, first, end);
+  if (status == GGML_STATUS_SUCCESS) return;
+  throw Error(fmt::format("{} could not compute a graph (status {})", name(), static_cast<int>(status)));
+}
+
+/// ggml's public functions make the part's graph without counts of uses, so a backend fuses none of its nodes.
+ggml_status Device::compute_and_wait(ggml_cgraph* graph, int first, int end) {
   const int nodes = end - first;
   const ggml_init_params params{ggml_graph_overhead_custom(static_cast<std::size_t>(nodes), false), nullptr, true};
   const ggml_context_ptr context(ggml_init(params));
   ggml_cgraph* const part = ggml_new_graph_custom(context.get(), static_cast<std::size_t>(nodes), false);
   for (int i = first; i < end; ++i) ggml_graph_add_node(part, ggml_graph_node(graph, i));
-  const std::scoped_lock lock(computing_);
-  if (const auto status = ggml_backend_graph_compute(backend_.get(), part); status != GGML_STATUS_SUCCESS)
-    throw Error(fmt::format("{} could not compute a graph (status {})", name(), static_cast<int>(status)));
+  return ggml_backend_graph_compute(backend_.get(), part);
+}
+
+void Device::synchronize() {
+  if (!is_in_order()) return;
+  const std::scoped_lock lock(queueing_);
+  ggml_backend_synchronize(backend_.get());
 }
 
 namespace {
@@ -76,16 +88,19 @@ ggml_tensor tensor_at(const DeviceMemory& memory, std::size_t offset, std::size_
 }  // namespace
 
 void DeviceMemory::write(std::size_t offset, std::span<const std::byte> from) const {
+  device_->synchronize();
   auto tensor = tensor_at(*this, offset, from.size());
   ggml_backend_tensor_set(&tensor, from.data(), 0, from.size());
 }
 
 void DeviceMemory::read(std::size_t offset, std::span<std::byte> to) const {
+  device_->synchronize();
   const auto tensor = tensor_at(*this, offset, to.size());
   ggml_backend_tensor_get(&tensor, to.data(), 0, to.size());
 }
 
 void DeviceMemory::fill_zeros(std::size_t offset, std::size_t bytes) const {
+  device_->synchronize();
   auto tensor = tensor_at(*this, offset, bytes);
   ggml_backend_tensor_memset(&tensor, 0, 0, bytes);
 }
@@ -100,7 +115,8 @@ DeviceMemory::DeviceMemory(Device& device, std::size_t bytes, const char* purpos
     : DeviceMemory(device, allocate(device, bytes, purpose)) {}
 
 DeviceMemory::DeviceMemory(Device& device, ggml_backend_buffer_ptr buffer)
-    : buffer_(std::move(buffer)),
+    : device_(&device),
+      buffer_(std::move(buffer)),
       charge_(std::make_unique<Charge>(device.account(), ggml_backend_buffer_get_size(buffer_.get()))) {}
 
 }  // namespace winnow::device

@@ -22,18 +22,26 @@ namespace winnow::device {
 /// Bytes rounded up, so that what follows is aligned for every kernel.
 std::size_t aligned(std::size_t bytes);
 
+/// Where a device's work is queued.
+struct Queue {
+  const Kernels* kernels = nullptr;  ///< winnow's own for this kind of device; null: there are none
+  void* stream = nullptr;            ///< for them
+  /// Queues nodes [first, end) of a graph in the same stream. Null: graphs run in a stream of their own.
+  ggml_status (*queue_part)(ggml_backend_t backend, ggml_cgraph* graph, int first, int end) = nullptr;
+};
+
 /// A ggml backend other than the CPU's, with memory of its own: a model's weights lie there, and its network is
 /// computed there. Thread-safe, so that several sessions can use it.
 class Device {
  public:
-  /// `kernels`: winnow's own for this kind of device; null: there are none. They are queued in `stream`.
-  explicit Device(ggml_backend_ptr backend, const Kernels* kernels = nullptr, void* stream = nullptr)
-      : backend_(std::move(backend)), kernels_(kernels), stream_(stream) {}
+  explicit Device(ggml_backend_ptr backend, const Queue& queue = {}) : backend_(std::move(backend)), queue_(queue) {}
 
   ggml_backend_dev_t of_ggml() const { return ggml_backend_get_device(backend_.get()); }
   std::string name() const { return ggml_backend_name(backend_.get()); }
-  const Kernels* kernels() const { return kernels_; }
-  void* stream() const { return stream_; }
+  bool has_kernels() const { return queue_.kernels != nullptr; }
+  /// True if graphs and kernels follow each other in one stream. Otherwise the host waits for kernels by reading their
+  /// results, before the next part of a graph.
+  bool is_in_order() const { return queue_.queue_part != nullptr; }
   /// The type of memory that graphs read and write.
   ggml_backend_buffer_type_t memory() const { return ggml_backend_get_default_buffer_type(backend_.get()); }
   /// Counts the bytes allocated there.
@@ -51,8 +59,17 @@ class Device {
   std::size_t margin() const { return room().all / 64; }
 
   bool supports(const ggml_tensor& node) const { return ggml_backend_supports_op(backend_.get(), &node); }
-  /// Computes nodes [first, end) of a graph, which are allocated there. Throws Error if the backend fails.
+  /// Computes nodes [first, end) of a graph, which are allocated there. If the device is in order, returns when they
+  /// are queued. Throws Error if the backend fails.
   void compute(ggml_cgraph* graph, int first, int end);
+  /// Queues one of winnow's kernels. Returns null, or the reason why it was not queued.
+  template <class Task>
+  const char* queue(const char* (*Kernels::*kernel)(const Task&, void*), const Task& task) {
+    const std::scoped_lock lock(queueing_);
+    return (queue_.kernels->*kernel)(task, queue_.stream);
+  }
+  /// Waits for all that has been queued in order.
+  void synchronize();
 
  private:
   /// Bytes of its memory; without limits if it is not known.
@@ -62,12 +79,14 @@ class Device {
   };
   Room room() const;
 
+  /// Computes them in a graph of their own, and waits.
+  ggml_status compute_and_wait(ggml_cgraph* graph, int first, int end);
+
   ggml_backend_ptr backend_;
-  const Kernels* kernels_;
-  void* stream_;
+  Queue queue_;
   MemoryAccount account_;
   std::atomic<std::size_t> most_of_prompt_ = 0;  ///< bytes
-  std::mutex computing_;                         ///< ggml's backends are not thread-safe
+  std::mutex queueing_;  ///< ggml's backends are not thread-safe, and record what is queued in their stream
 };
 
 /// Memory of a device, counted by its account. Move-only.
@@ -88,12 +107,14 @@ class DeviceMemory {
   std::byte* at(std::size_t offset) const {
     return static_cast<std::byte*>(ggml_backend_buffer_get_base(buffer_.get())) + offset;
   }
-  /// Copy bytes from the host's memory, or to it. The host waits for the copy, which follows all kernels queued before.
+  /// Copy bytes from the host's memory, or to it. The host waits for the copy, which follows all that was queued
+  /// before.
   void write(std::size_t offset, std::span<const std::byte> from) const;
   void read(std::size_t offset, std::span<std::byte> to) const;
   void fill_zeros(std::size_t offset, std::size_t bytes) const;
 
  private:
+  Device* device_ = nullptr;
   ggml_backend_buffer_ptr buffer_;
   std::unique_ptr<Charge> charge_;
 };

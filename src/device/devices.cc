@@ -13,8 +13,8 @@
 
 #include "base/format.h"
 #include "device/backend_log.h"
+#include "device/cuda_queue.h"
 #include "device/device.h"
-#include "device/kernel_library.h"
 #include "winnow/error.h"
 
 namespace winnow {
@@ -99,8 +99,8 @@ std::shared_ptr<device::Device> open(ggml_backend_dev_t device) {
   if (backend == nullptr)
     throw UsageError(fmt::format("the device {} ({}) could not be initialized", ggml_backend_dev_name(device),
                                  ggml_backend_dev_description(device)));
-  const auto* const kernels = name_of_backend(device) == "CUDA" ? device::load_kernels("cuda") : nullptr;
-  return std::make_shared<device::Device>(std::move(backend), kernels);
+  const auto queue = name_of_backend(device) == "CUDA" ? device::cuda_queue(backend.get()) : device::Queue{};
+  return std::make_shared<device::Device>(std::move(backend), queue);
 }
 
 std::shared_ptr<device::Device> open_first() {

@@ -300,7 +300,7 @@ ReadingBytes PrefillPlan::bytes_of(const Session::Impl& session) const {
     planned = std::max(planned, PrefillBranch::plan_bytes(session.hparams, branch.prompt));
   }
   ReadingBytes out{.work = most.work};
-  const bool copies = device != nullptr && device->kernels() != nullptr && scratch_type_ != ElementType::f32;
+  const bool copies = device != nullptr && device->has_kernels() && scratch_type_ != ElementType::f32;
   if (device != nullptr) out.device = hidden + (copies ? scratch + past_.bytes : 0);
   out.reach(vectors + past_.bytes, facts + planned);
   return out;

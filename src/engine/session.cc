@@ -59,14 +59,14 @@ std::unique_ptr<attention::PrefillAttention> prefill_attention_of(const SessionO
                                                                   device::Device* device) {
   auto cpu =
       std::make_unique<attention::cpu::Prefill>(account, options.threads, engine::compute_type_of(options.precision));
-  if (device == nullptr || device->kernels() == nullptr) return cpu;
+  if (device == nullptr || !device->has_kernels()) return cpu;
   return std::make_unique<attention::device::Prefill>(*device, std::move(cpu));
 }
 
 std::unique_ptr<attention::DecodeAttention> decode_attention_of(const SessionOptions& options, MemoryAccount& account,
                                                                 device::Device* device) {
   auto cpu = std::make_unique<attention::cpu::Decode>(account, options.threads);
-  if (device == nullptr || device->kernels() == nullptr) return cpu;
+  if (device == nullptr || !device->has_kernels()) return cpu;
   return std::make_unique<attention::device::Decode>(*device, account, std::move(cpu));
 }
 

@@ -106,9 +106,11 @@ struct Executor::Impl {
       const auto* const node = ggml_graph_node(graph, first);
       if (!HostNodes::is_custom(*node)) return device.compute(graph, first, end);
       if (const auto* const slot = of.slot_at(node); slot != nullptr && attend_on_device(*slot)) return;
+      device.synchronize();
       compute_on_host(on_host.copy(graph, first, end));
       on_host.write();
     });
+    device.synchronize();
     if (slots.empty()) return;
     if (const auto bad = attention->end_on_device()) finite.found(*bad);
   }

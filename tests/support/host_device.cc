@@ -8,9 +8,13 @@
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <new>
+#include <stdexcept>
+#include <utility>
+#include <vector>
 
 #include "winnow/devices.h"
 
@@ -46,6 +50,17 @@ class HostDevice {
     const Open open(*this);
     return ggml_backend_graph_compute(cpu_, graph);
   }
+  /// Adds work that is done when somebody waits for it.
+  void queue(std::function<void()> work) {
+    const std::scoped_lock lock(queue_mutex_);
+    queue_.push_back(std::move(work));
+  }
+  void synchronize() {
+    const std::scoped_lock lock(queue_mutex_);
+    for (const auto& work : std::exchange(queue_, {})) work();
+  }
+  /// Queues nodes [first, end) of a graph.
+  void queue_part(ggml_cgraph* graph, int first, int end);
 
   /// Unlocks a block during its lifetime; null: all of them.
   class Open {
@@ -83,6 +98,8 @@ class HostDevice {
   std::size_t bytes_;
   ggml_op refused_;
   std::atomic<long> tasks_left_ = std::numeric_limits<long>::max();
+  std::mutex queue_mutex_;
+  std::vector<std::function<void()>> queue_;
   mutable std::mutex mutex_;
   std::size_t used_ = 0;
   struct Size {
@@ -159,6 +176,9 @@ HostDevice::HostDevice(std::size_t bytes, ggml_op refused)
   backend_.device = &device_;
   backend_.iface.get_name = [](ggml_backend_t) { return "host device"; };
   backend_.iface.free = [](ggml_backend_t backend) { delete static_cast<HostDevice*>(backend->context); };
+  backend_.iface.synchronize = [](ggml_backend_t backend) {
+    static_cast<HostDevice*>(backend->context)->synchronize();
+  };
   backend_.iface.graph_compute = [](ggml_backend_t backend, ggml_cgraph* graph) {
     return static_cast<HostDevice*>(backend->context)->compute(graph);
   };
@@ -194,7 +214,20 @@ ggml_backend_buffer_t HostDevice::allocate(std::size_t bytes) {
   return ggml_backend_buffer_init(&type_, calls, block, bytes);
 }
 
+void HostDevice::queue_part(ggml_cgraph* graph, int first, int end) {
+  std::vector<ggml_tensor*> nodes(ggml_graph_nodes(graph) + first, ggml_graph_nodes(graph) + end);
+  queue([this, nodes = std::move(nodes)] {
+    const ggml_init_params params{ggml_graph_overhead_custom(nodes.size(), false), nullptr, true};
+    const ggml_context_ptr context(ggml_init(params));
+    ggml_cgraph* const part = ggml_new_graph_custom(context.get(), nodes.size(), false);
+    for (auto* const node : nodes) ggml_graph_add_node(part, node);
+    compute(part);
+  });
+}
+
+/// Waits for the device, as NVIDIA's runtime does.
 void HostDevice::release(void* block) {
+  synchronize();
   const std::scoped_lock lock(mutex_);
   const auto found = blocks_.find(static_cast<std::byte*>(block));
   used_ -= found->second.asked;
@@ -206,20 +239,31 @@ void HostDevice::release(void* block) {
 
 namespace {
 
-/// Calls a kernel while the memory of the device, which is the stream, is unlocked.
+/// Queues a kernel, which runs while the memory of the device, which is the stream, is unlocked.
 template <auto kernel, class Task>
-const char* unlocked(const Task& task, void* stream) {
+const char* queued(const Task& task, void* stream) {
   auto& device = *static_cast<HostDevice*>(stream);
   if (!device.take_task()) return "no kernel for this device";
-  const HostDevice::Open open(device);
   ++kernels;
-  return (winnow_kernels()->*kernel)(task, nullptr);
+  device.queue([&device, task] {
+    const HostDevice::Open open(device);
+    if (const char* const refusal = (winnow_kernels()->*kernel)(task, nullptr)) throw std::logic_error(refusal);
+  });
+  return nullptr;
+}
+
+ggml_status queue_part(ggml_backend_t backend, ggml_cgraph* graph, int first, int end) {
+  static_cast<HostDevice*>(backend->context)->queue_part(graph, first, end);
+  return GGML_STATUS_SUCCESS;
 }
 
 std::shared_ptr<device::Device> make_device(std::size_t bytes, const device::Kernels* table,
-                                            ggml_op refused = GGML_OP_NONE) {
+                                            ggml_op refused = GGML_OP_NONE,
+                                            long tasks = std::numeric_limits<long>::max()) {
   auto* const host = new HostDevice(bytes, refused);
-  return std::make_shared<device::Device>(ggml_backend_ptr(host->backend()), table, host);
+  host->set_tasks(tasks);
+  const device::Queue queue{table, host, table == nullptr ? nullptr : queue_part};
+  return std::make_shared<device::Device>(ggml_backend_ptr(host->backend()), queue);
 }
 
 /// The device that the tests' variable names; null: it names none.
@@ -234,19 +278,22 @@ std::shared_ptr<device::Device> host_device(std::size_t bytes, ggml_op refused) 
   return make_device(bytes, nullptr, refused);
 }
 
-std::shared_ptr<device::Device> host_device_with_kernels(std::size_t bytes) {
+namespace {
+
+const device::Kernels& emulated() {
   using device::Kernels;
-  static const Kernels table{device::kKernelVersion, unlocked<&Kernels::prefill, device::PrefillTask>,
-                             unlocked<&Kernels::observe, device::ObserveTask>,
-                             unlocked<&Kernels::decode, device::DecodeTask>,
-                             unlocked<&Kernels::store, device::StoreTask>};
-  return make_device(bytes, &table);
+  static const Kernels table{device::kKernelVersion, queued<&Kernels::prefill, device::PrefillTask>,
+                             queued<&Kernels::observe, device::ObserveTask>,
+                             queued<&Kernels::decode, device::DecodeTask>, queued<&Kernels::store, device::StoreTask>};
+  return table;
 }
 
+}  // namespace
+
+std::shared_ptr<device::Device> host_device_with_kernels(std::size_t bytes) { return make_device(bytes, &emulated()); }
+
 std::shared_ptr<device::Device> host_device_that_refuses(long before) {
-  auto out = host_device_with_kernels();
-  static_cast<HostDevice*>(out->stream())->set_tasks(before);
-  return out;
+  return make_device(std::numeric_limits<std::size_t>::max(), &emulated(), GGML_OP_NONE, before);
 }
 
 Traffic traffic() { return {kernels, copies, bytes_to_host}; }
@@ -258,7 +305,7 @@ std::shared_ptr<device::Device> tested_device() {
 
 std::shared_ptr<device::Device> tested_device_with_kernels() {
   auto device = named_device();
-  return device == nullptr || device->kernels() == nullptr ? host_device_with_kernels() : device;
+  return device == nullptr || !device->has_kernels() ? host_device_with_kernels() : device;
 }
 
 }  // namespace winnow::test

@@ -15,7 +15,8 @@ namespace winnow::test {
 std::shared_ptr<device::Device> host_device(std::size_t bytes = std::numeric_limits<std::size_t>::max(),
                                             ggml_op refused = GGML_OP_NONE);
 
-/// The same with winnow's kernels, run by the emulator.
+/// The same with winnow's kernels, run by the emulator. Kernels and graphs are queued in order, and run when somebody
+/// waits for them; copies do not wait by themselves.
 std::shared_ptr<device::Device> host_device_with_kernels(std::size_t bytes = std::numeric_limits<std::size_t>::max());
 /// The same with kernels that run `before` tasks and refuse all later ones.
 std::shared_ptr<device::Device> host_device_that_refuses(long before = 0);

@@ -30,7 +30,9 @@ class Decode final : public DecodeAttention {
   /// One thread waits for the device.
   void run(Worker worker) override;
   void merge(Worker worker) override;
-  DeviceStep* on_device() override { return context_.gate.is_open() ? &step_ : nullptr; }
+  DeviceStep* on_device() override {
+    return context_.gate.is_open() && context_.device.is_in_order() ? &step_ : nullptr;
+  }
   void free_copies() override { context_.copied->free_all(); }
 
   std::size_t bytes(const Shape& shape, int rows, const LaneSize& lane, const Rope* rope, int end) const override;

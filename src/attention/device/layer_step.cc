@@ -12,6 +12,7 @@ namespace {
 
 using winnow::device::DecodeItem;
 using winnow::device::DecodeTask;
+using winnow::device::Kernels;
 using winnow::device::StoredRun;
 using winnow::device::StoreTask;
 
@@ -229,7 +230,7 @@ bool LayerStep::store() const {
                          .run_count = static_cast<std::int32_t>(changed_.size()),
                          .most = most,
                          .dim = shape_.head_dim};
-    return context_->gate.accepts(context_->device.kernels()->store(task, context_->device.stream()));
+    return context_->gate.accepts(context_->device.queue(&Kernels::store, task));
   };
   return stored(any_copy().key_planes(), 0) && stored(any_copy().value_planes(), changed_.size());
 }
@@ -254,7 +255,7 @@ bool LayerStep::decode(const float* q, float* out, float* partial) const {
                         .dim = shape_.head_dim,
                         .scale = shape_.scale,
                         .cap = shape_.cap};
-  return context_->gate.accepts(context_->device.kernels()->decode(task, context_->device.stream()));
+  return context_->gate.accepts(context_->device.queue(&Kernels::decode, task));
 }
 
 void LayerStep::deliver(const float* work) const {

@@ -8,6 +8,7 @@ namespace winnow::attention::device {
 namespace {
 
 using winnow::device::Element;
+using winnow::device::Kernels;
 using winnow::device::ObserveTask;
 using winnow::device::OnDevice;
 using winnow::device::PrefillTask;
@@ -66,15 +67,14 @@ OnDevice Prefill::attend_on_device(const PromptQueries& queries, const NewRows& 
   bad_ = work_.add(sizeof(std::int32_t));
   place(scratch);
   upload();
+  work_.fill_zeros(bad_, sizeof(std::int32_t));
   const bool has_rows = rows.keys != nullptr;
   auto& copy = ScratchRows::of(scratch, device_, has_rows ? chunk_.first : end());
   if (has_rows && !store(rows, scratch, copy)) return OnDevice::not_done;
   if (!attend(chunk_.q, chunk_.out, copy, scratch)) return OnDevice::not_done;
   std::int32_t is_bad = 0;
-  if (has_rows) {
-    copy.read(scratch, chunk_.first);
-    work_.read(bad_, std::span(&is_bad, 1));
-  }
+  work_.read(bad_, std::span(&is_bad, 1));  // waits, also if the device is not in order
+  if (has_rows) copy.read(scratch, chunk_.first);
   read_statistics();
   return is_bad != 0 ? OnDevice::not_finite : OnDevice::done;
 }
@@ -130,7 +130,6 @@ void Prefill::upload() const {
 bool Prefill::store(const NewRows& rows, const cache::LayerScratch& scratch, const ScratchRows& to) {
   const auto runs = to.runs(scratch, rows, chunk_.first);
   work_.write(runs_, std::span(runs));
-  work_.fill_zeros(bad_, sizeof(std::int32_t));
   const StoreTask task{.runs = work_.at<StoredRun>(runs_),
                        .angles = {},
                        .bad = work_.at<std::int32_t>(bad_),
@@ -139,7 +138,7 @@ bool Prefill::store(const NewRows& rows, const cache::LayerScratch& scratch, con
                        .run_count = static_cast<std::int32_t>(runs.size()),
                        .most = chunk_.count,
                        .dim = scratch.head_dim()};
-  return gate_.accepts(device_.kernels()->store(task, device_.stream()));
+  return gate_.accepts(device_.queue(&Kernels::store, task));
 }
 
 /// Queues attention and its statistics. Returns false if a kernel refuses.
@@ -166,7 +165,7 @@ bool Prefill::attend(const float* q, float* out, const ScratchRows& rows, const 
                          .window = shape.window,
                          .scale = shape.scale,
                          .cap = shape.cap};
-  return gate_.accepts(device_.kernels()->prefill(task, device_.stream())) &&
+  return gate_.accepts(device_.queue(&Kernels::prefill, task)) &&
          std::ranges::all_of(parts_, [&](const Part& part) { return observe(part, task); });
 }
 
@@ -195,7 +194,7 @@ bool Prefill::observe(const Part& part, const PrefillTask& prompt) {
       .reach = part.observed.reach,
       .cap = prompt.cap,
   };
-  return gate_.accepts(device_.kernels()->observe(task, device_.stream()));
+  return gate_.accepts(device_.queue(&Kernels::observe, task));
 }
 
 void Prefill::run(Worker worker) {

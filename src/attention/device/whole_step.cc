@@ -9,6 +9,7 @@
 namespace winnow::attention::device {
 
 using winnow::device::Element;
+using winnow::device::Kernels;
 using winnow::device::StoredRun;
 using winnow::device::StoreTask;
 
@@ -132,7 +133,7 @@ bool WholeStep::store(const Layer& layer, int number) {
                        .dim = layer.step.shape().head_dim};
   return store(copy.key_planes(), layer.runs, count) &&
          store(copy.value_planes(), layer.runs + count * sizeof(StoredRun), count) &&
-         context_.gate.accepts(context_.device.kernels()->store(kept, context_.device.stream()));
+         context_.gate.accepts(context_.device.queue(&Kernels::store, kept));
 }
 
 bool WholeStep::store(const RowPlanes& planes, std::size_t runs, std::size_t count) {
@@ -144,7 +145,7 @@ bool WholeStep::store(const RowPlanes& planes, std::size_t runs, std::size_t cou
                        .run_count = static_cast<std::int32_t>(count),
                        .most = 1,
                        .dim = planes.dim()};
-  return context_.gate.accepts(context_.device.kernels()->store(task, context_.device.stream()));
+  return context_.gate.accepts(context_.device.queue(&Kernels::store, task));
 }
 
 bool WholeStep::attend(int layer) {
