@@ -89,7 +89,7 @@ class PrefillAttention {
   /// Adds the blocks' statistics to the columns, in an order that does not depend on the number of threads.
   virtual void reduce(Worker worker) = 0;
   /// Does all of this, in place of the functions above, for queries and new rows in a device's memory. The scratch gets
-  /// the new rows, from `queries.first` on. Throws MemoryError.
+  /// the new rows, from `queries.first` on, when they are read. Throws MemoryError.
   virtual winnow::device::OnDevice attend_on_device(const PromptQueries& /*queries*/, const NewRows& /*rows*/,
                                                     cache::LayerScratch& /*scratch*/) {
     return winnow::device::OnDevice::not_done;

@@ -58,6 +58,7 @@ class Commit {
 Commit::Commit(MemoryAccount& account, const LaneShape& shape, const KeepPlan& plan, const LayerScratch& scratch)
     : shape_(shape), plan_(plan), scratch_(scratch), out_(account, shape) {
   allocate();
+  scratch_.fetch(plan_.heads);
   for (int head = 0; head < shape_.kv_heads; ++head) {
     for (int slot = 0; slot < out_.storage.length(head); ++slot) add_entry(head, slot);
     if (!plan_.merged_entries.empty()) add_merged_entries(head);
@@ -91,7 +92,7 @@ void Commit::add_entry(int head, int slot) {
 }
 
 void Commit::add_key(int head, int slot, std::byte* to) const {
-  const auto keys = scratch_.keys(head);
+  const auto keys = scratch_.fetched_keys(head);
   const int from = row(head, slot);
   if (const auto stands_for = merged(plan_.keys, head, slot); !stands_for.empty()) {
     encode_row(shape_.type.key, stands_for, to);
@@ -108,7 +109,7 @@ void Commit::add_value(int head, int slot, std::byte* to) const {
   if (const auto stands_for = merged(plan_.values, head, slot); !stands_for.empty()) {
     encode_row(shape_.type.value, stands_for, to);
   } else {
-    recode(scratch_.values(head), row(head, slot), shape_.type.value, to);
+    recode(scratch_.fetched_values(head), row(head, slot), shape_.type.value, to);
   }
 }
 

@@ -41,6 +41,32 @@ void copy(int count, int dim, EncodedRows<const std::byte> from, EncodedRows<std
 
 }  // namespace
 
+void ScratchCopy::add_rows(int first, int end) {
+  set_rows(end);
+  first_ahead_.store(std::min(first_ahead_.load(std::memory_order_relaxed), first), std::memory_order_relaxed);
+}
+
+void ScratchCopy::truncate(int count) {
+  changes(count);
+  if (first_ahead_.load(std::memory_order_relaxed) >= count) first_ahead_.store(kNone, std::memory_order_relaxed);
+}
+
+void ScratchCopy::complete(const LayerScratch& scratch) {
+  if (!is_ahead()) return;
+  const std::scoped_lock lock(completing_);
+  if (!is_ahead()) return;
+  read(scratch, first_ahead_.load(std::memory_order_relaxed));
+  first_ahead_.store(kNone, std::memory_order_release);
+}
+
+void ScratchCopy::copy_some(const LayerScratch& scratch, std::span<const std::vector<std::int32_t>> rows) {
+  std::size_t count = 0;
+  for (const auto& of_head : rows) count += of_head.size();
+  const std::size_t all = rows.size() * as_size(scratch.size());
+  const bool are_few = 2 * count < all;
+  if (is_ahead() && !(are_few && read(scratch, rows))) complete(scratch);
+}
+
 std::size_t LayerScratch::bytes(ElementType type, std::span<const KvHeads> layers, int capacity) {
   return 2 * bytes_per_token(type, layers) * as_size(capacity);
 }
@@ -63,7 +89,7 @@ void LayerScratch::begin_layer(const KvHeads& heads) {
 
 void LayerScratch::truncate(int count) {
   positions_.resize(count);
-  if (copy_ != nullptr) copy_->changes(count);
+  if (copy_ != nullptr) copy_->truncate(count);
 }
 
 int LayerScratch::extend(std::span<const std::int32_t> positions) {
@@ -75,6 +101,7 @@ int LayerScratch::extend(std::span<const std::int32_t> positions) {
 }
 
 void LayerScratch::store(int row, const float* keys, const float* values) {
+  complete();
   if (copy_ != nullptr) copy_->changes(row);
   const auto dim = as_size(heads_.dim);
   for (int head = 0; head < heads_.count; ++head) {
@@ -85,10 +112,14 @@ void LayerScratch::store(int row, const float* keys, const float* values) {
   }
 }
 
-LayerScratch::Addresses LayerScratch::change(int head, int row) {
-  if (copy_ != nullptr) copy_->changes(row);
+LayerScratch::Addresses LayerScratch::missing(int head, int row) const {
   const std::size_t at = place(head, row);
   return {keys_.data() + at, values_.data() + at};
+}
+
+void LayerScratch::fetch(std::span<const std::vector<std::int32_t>> rows) const {
+  if (rows.empty()) return complete();
+  if (copy_ != nullptr) copy_->copy_some(*this, rows);
 }
 
 std::size_t LayerScratch::bytes_of_rows(int count) const {
@@ -100,6 +131,7 @@ std::size_t LayerScratch::place(int head, int row) const {
 }
 
 void LayerScratch::copy_rows(int first, int count, ElementType type, std::byte* to) const {
+  complete();
   const std::size_t size = as_size(count) * row_bytes(type, heads_.dim);
   for (const auto* const from : {&keys_, &values_}) {
     for (int head = 0; head < heads_.count; ++head, to += size)
@@ -108,6 +140,7 @@ void LayerScratch::copy_rows(int first, int count, ElementType type, std::byte* 
 }
 
 void LayerScratch::put_rows(int first, int count, ElementType type, const std::byte* from) {
+  complete();
   if (copy_ != nullptr) copy_->changes(first);
   const std::size_t size = as_size(count) * row_bytes(type, heads_.dim);
   for (auto* const to : {&keys_, &values_}) {
@@ -116,8 +149,15 @@ void LayerScratch::put_rows(int first, int count, ElementType type, const std::b
   }
 }
 
-Rows LayerScratch::keys(int head) const { return rows(keys_, head); }
-Rows LayerScratch::values(int head) const { return rows(values_, head); }
+Rows LayerScratch::keys(int head) const {
+  complete();
+  return rows(keys_, head);
+}
+
+Rows LayerScratch::values(int head) const {
+  complete();
+  return rows(values_, head);
+}
 
 Rows LayerScratch::rows(const Buffer& buffer, int head) const {
   return {buffer.data() + place(head, 0), row_bytes(type_, heads_.dim), size(), heads_.dim, type_};

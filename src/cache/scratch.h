@@ -4,7 +4,9 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <vector>
 
@@ -19,7 +21,10 @@ struct KvHeads {
   int dim = 0;  ///< d
 };
 
-/// A copy of a scratch's first rows in another memory. The scratch owns it, and tells it which rows change.
+class LayerScratch;
+
+/// A copy of a scratch's first rows in another memory, which may have the last of them alone. The scratch owns it, and
+/// tells it which rows change.
 class ScratchCopy {
  public:
   virtual ~ScratchCopy() = default;
@@ -27,13 +32,33 @@ class ScratchCopy {
   /// Rows [0, rows()) are those of the scratch.
   int rows() const { return rows_.load(std::memory_order_relaxed); }
   void set_rows(int rows) { rows_.store(rows, std::memory_order_relaxed); }
-  /// Rows from `row` on change. Thread-safe.
+  /// Rows from `row` on change in the scratch. Thread-safe.
   void changes(int row) {
     for (int old = rows(); row < old && !rows_.compare_exchange_weak(old, row, std::memory_order_relaxed);) continue;
   }
+  /// The copy gets rows [first, end), which the scratch lacks.
+  void add_rows(int first, int end);
+  /// Rows from `count` on are discarded.
+  void truncate(int count);
+
+  /// Copies all rows that the scratch lacks to it. Thread-safe.
+  void complete(const LayerScratch& scratch);
+  /// Copies some of these rows, ascending for each head, to the scratch, which still lacks the others.
+  void copy_some(const LayerScratch& scratch, std::span<const std::vector<std::int32_t>> rows);
+
+ protected:
+  /// Copies rows [first, rows()).
+  virtual void read(const LayerScratch& scratch, int first) = 0;
+  /// Copies some rows. Returns false if it cannot.
+  virtual bool read(const LayerScratch& scratch, std::span<const std::vector<std::int32_t>> rows) = 0;
 
  private:
+  static constexpr int kNone = std::numeric_limits<int>::max();
+  bool is_ahead() const { return first_ahead_.load(std::memory_order_acquire) != kNone; }
+
   std::atomic<int> rows_ = 0;
+  std::atomic<int> first_ahead_ = kNone;  ///< rows from here on are only in the copy
+  std::mutex completing_;
 };
 
 /// Full keys and values of one layer while a prompt passes through it; the next layer reuses the memory. Keys are
@@ -56,13 +81,6 @@ class LayerScratch {
   /// Stores keys and values [H_kv][d] f32 of one token in row `row` of every head. Threads may store different rows.
   void store(int row, const float* keys, const float* values);
 
-  /// Addresses of a head's encoded keys and values from `row` on, which the caller changes.
-  struct Addresses {
-    std::byte* keys;
-    std::byte* values;
-  };
-  Addresses change(int head, int row);
-
   /// Bytes of keys and values of `count` rows in all heads.
   std::size_t bytes_of_rows(int count) const;
   /// Copies rows [first, first + count) out of the scratch, encoded as `type`, or back into it: [2][H_kv][count][d].
@@ -71,6 +89,18 @@ class LayerScratch {
 
   Rows keys(int head) const;
   Rows values(int head) const;
+  /// The same for readers of some rows, given for each head in ascending order; no rows: of all. They need not wait for
+  /// other rows that only a device has.
+  void fetch(std::span<const std::vector<std::int32_t>> rows) const;
+  Rows fetched_keys(int head) const { return rows(keys_, head); }
+  Rows fetched_values(int head) const { return rows(values_, head); }
+
+  /// Addresses of a head's encoded rows from `row` on, for the copy.
+  struct Addresses {
+    std::byte* keys;
+    std::byte* values;
+  };
+  Addresses missing(int head, int row) const;
   /// The copy for a device, made by whoever computes there; null: none.
   std::unique_ptr<ScratchCopy>& device_copy() const { return copy_; }
   /// Bytes of the keys of all rows of the largest layer, and of its values.
@@ -83,6 +113,10 @@ class LayerScratch {
   ElementType type() const { return type_; }
 
  private:
+  /// Gets all rows that only the copy has.
+  void complete() const {
+    if (copy_ != nullptr) copy_->complete(*this);
+  }
   /// Offset of a row in keys_ and values_.
   std::size_t place(int head, int row) const;
   Rows rows(const Buffer& buffer, int head) const;
@@ -90,8 +124,8 @@ class LayerScratch {
   ElementType type_;
   KvHeads heads_;
   int capacity_;
-  Buffer keys_;
-  Buffer values_;
+  mutable Buffer keys_;  // also filled from the copy when they are read
+  mutable Buffer values_;
   std::vector<std::int32_t> positions_;
   mutable std::unique_ptr<ScratchCopy> copy_;
 };

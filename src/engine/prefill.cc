@@ -104,6 +104,8 @@ void Prefill::begin_layer() {
       shared_.try_emplace(layer_, session_.account, scratch_.type(), spec.n_head_kv, spec.head_dim,
                           scratch_.capacity());
     scratch_of(layer_).begin_layer(kv_heads_of(spec));
+  } else {
+    scratch_of(kv_layer()).fetch({});  // chunks extend it again over the same rows
   }
   intact_ = kv_layer() == layer_ || plan_.overwrites_text() ? 0 : plan_.text();
   if (past_rows_) past_->read(layer_, *past_rows_);

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention of prompts by a device's kernels, which the emulator runs over memory that is locked to everybody else,
 // compared with the CPU's in f32.
+#include <cstdlib>
+#include <cstring>
+
 #include "attention/device/prefill.h"
 #include "fixture.h"
 #include "support/host_device.h"
@@ -205,6 +208,23 @@ std::vector<std::byte> rows_of(const cache::LayerScratch& scratch) {
   return out;
 }
 
+/// Reads some rows before the others are in the host's memory.
+void expect_some_rows(const cache::LayerScratch& got, const cache::LayerScratch& want) {
+  const std::vector<std::vector<std::int32_t>> some{{0, 3, 40, 99}, {17}};
+  const auto before = test::traffic();
+  got.fetch(some);
+  const auto row = cache::row_bytes(got.type(), got.head_dim());
+  if (std::getenv("WINNOW_TEST_DEVICE") == nullptr) {
+    EXPECT_EQ((test::traffic() - before).bytes_to_host, 5 * 2 * row);
+  }
+  for (const int head : {0, 1}) {
+    for (const int at : some[z(head)]) {
+      EXPECT_EQ(std::memcmp(got.fetched_keys(head).row(at), want.keys(head).row(at), row), 0);
+      EXPECT_EQ(std::memcmp(got.fetched_values(head).row(at), want.values(head).row(at), row), 0);
+    }
+  }
+}
+
 TEST_F(DevicePrefill, takes_tensors_in_the_devices_memory) {
   const Observing observing{{{{Kind::last, 20, {}}}, {{Kind::all, 0, {}}, Reduction::max}}, {10, 90}};
   for (const auto type : {ElementType::f16, ElementType::bf16}) {
@@ -215,6 +235,7 @@ TEST_F(DevicePrefill, takes_tensors_in_the_devices_memory) {
       cache::LayerScratch scratch(account_, type, shape.kv_heads, kDim, kTokens);
       const auto got = read_tensors(attention_, *device_, p, scratch, observing);
       expect_alike(got, read(*cpu(), {shape, p.scratch, p.q.data(), p.n}, observing), type);
+      expect_some_rows(scratch, p.scratch);
       EXPECT_EQ(rows_of(scratch), rows_of(p.scratch));
       const Source again{shape, scratch, p.q.data(), p.n};  // the copy is known to be up to date
       expect_alike(read(attention_, again, observing), got, type);

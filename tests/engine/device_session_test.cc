@@ -266,23 +266,31 @@ TEST(PromptsByKernels, keep_the_same_entries_but_for_ties) {
   EXPECT_LT(kept.different, kept.all / 100);
 }
 
-/// Queries and outputs of prompts stay on the device.
-TEST(PromptsByKernels, copy_keys_and_values_to_the_host) {
-  WithKernels with(with_small_heads());
-  const auto before = traffic();
-  with.kernels->read(options_of("full", "", "f16"));
-  const auto read = (traffic() - before).bytes_to_host;
+/// Bytes that reading a text copies to the host, and bytes of so many of its entries in all layers.
+void expect_copied(const std::string& spec, const std::string& budget, int entries, std::size_t besides) {
   const TinyModel h = with_small_heads();
-  const auto rows = static_cast<std::size_t>(kText + kQuestion) * static_cast<std::size_t>(h.n_layer);
-  const auto wanted = rows * 2 * static_cast<std::size_t>(h.n_head_kv * h.head_dim) * sizeof(std::uint16_t);
-  const auto with_more = wanted + wanted / 4;  // logits, and a flag per chunk
-  if (std::getenv("WINNOW_TEST_DEVICE") != nullptr) return;
-  EXPECT_GE(read, wanted);
-  EXPECT_LT(read, with_more);
+  WithKernels with(h);
+  const auto before = traffic();
+  with.kernels->read(options_of(spec, budget, "f16"));
+  const auto copied = (traffic() - before).bytes_to_host;
+  const auto of_entry = 2 * static_cast<std::size_t>(h.n_layer * h.n_head_kv * h.head_dim) * sizeof(std::uint16_t);
+  const auto of_entries = static_cast<std::size_t>(entries) * of_entry;
+  EXPECT_GE(copied, of_entries) << spec;
+  EXPECT_LE(copied, of_entries + besides) << spec;
 }
 
-TEST(PromptsByKernels, have_windows_and_sinks) {
-  for (const char* const architecture : {"gemma3", "gpt-oss"}) {
+/// Queries, outputs, and keys and values that are evicted stay on the device.
+TEST(PromptsByKernels, copy_kept_entries_to_the_host) {
+  if (std::getenv("WINNOW_TEST_DEVICE") != nullptr) return;  // only host devices count
+  constexpr std::size_t kLogitsAndFlags = kVocabulary * sizeof(float) + 64;
+  expect_copied("full", "", kText + kQuestion, kLogitsAndFlags);
+  expect_copied("streaming-llm", "30", 30, kLogitsAndFlags);
+  constexpr std::size_t kStatistics = std::size_t{2} * 4 * (kText + kQuestion) * sizeof(float);
+  expect_copied("snapkv:window=8", "30", 30, kLogitsAndFlags + kStatistics);
+}
+
+TEST(PromptsByKernels, have_windows_sinks_and_shared_keys) {
+  for (const char* const architecture : {"gemma3", "gpt-oss", "gemma4"}) {
     const auto kept = kept_by_kernels(tiny_of(architecture), {"h2o", "snapkv:window=8", "ems"});
     EXPECT_GT(kept.all, 100);
     EXPECT_LT(kept.different, kept.all / 100) << architecture;

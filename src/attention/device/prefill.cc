@@ -74,7 +74,7 @@ OnDevice Prefill::attend_on_device(const PromptQueries& queries, const NewRows& 
   if (!attend(chunk_.q, chunk_.out, copy, scratch)) return OnDevice::not_done;
   std::int32_t is_bad = 0;
   work_.read(bad_, std::span(&is_bad, 1));  // waits, also if the device is not in order
-  if (has_rows) copy.read(scratch, chunk_.first);
+  if (has_rows) copy.add_rows(chunk_.first, end());
   read_statistics();
   return is_bad != 0 ? OnDevice::not_finite : OnDevice::done;
 }

@@ -8,7 +8,7 @@ namespace winnow::attention::device {
 using winnow::device::StoredRun;
 
 ScratchRows::ScratchRows(const cache::LayerScratch& scratch, winnow::device::Device& device)
-    : values_(scratch.key_bytes()), memory_(device, bytes(scratch), "one layer's keys and values") {}
+    : values_(scratch.key_bytes()), memory_(device, bytes(scratch), "one layer's keys and values"), gathered_(device) {}
 
 ScratchRows& ScratchRows::of(const cache::LayerScratch& scratch, winnow::device::Device& device, int rows) {
   auto& copy = scratch.device_copy();
@@ -55,15 +55,18 @@ std::vector<StoredRun> ScratchRows::runs(const cache::LayerScratch& scratch, con
   return out;
 }
 
-void ScratchRows::read(cache::LayerScratch& scratch, int first) {
-  const std::size_t bytes = as_size(scratch.size() - first) * cache::row_bytes(scratch.type(), scratch.head_dim());
+void ScratchRows::read(const cache::LayerScratch& scratch, int first) {
+  const std::size_t bytes = as_size(rows() - first) * cache::row_bytes(scratch.type(), scratch.head_dim());
   for (int head = 0; head < scratch.kv_heads(); ++head) {
-    const auto to = scratch.change(head, first);
+    const auto to = scratch.missing(head, first);
     const std::size_t at = place(scratch, head, first);
     memory_.read(at, {to.keys, bytes});
     memory_.read(values_ + at, {to.values, bytes});
   }
-  set_rows(scratch.size());
+}
+
+bool ScratchRows::read(const cache::LayerScratch& scratch, std::span<const std::vector<std::int32_t>> rows) {
+  return gathered_.copy(scratch, memory_.at(0), memory_.at(values_), rows);
 }
 
 }  // namespace winnow::attention::device

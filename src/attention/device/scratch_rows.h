@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+#include <span>
 #include <vector>
 
 #include "attention/attention.h"
+#include "attention/device/gathered_rows.h"
 #include "cache/scratch.h"
 #include "device/device.h"
 
@@ -23,10 +27,10 @@ class ScratchRows final : public cache::ScratchCopy {
 
   /// Runs that store new rows, which are in the device's memory, from row `first` on: keys and values of each head.
   std::vector<winnow::device::StoredRun> runs(const cache::LayerScratch& scratch, const NewRows& rows, int first) const;
-  /// Copies rows from `first` on to the scratch.
-  void read(cache::LayerScratch& scratch, int first);
 
  private:
+  void read(const cache::LayerScratch& scratch, int first) override;
+  bool read(const cache::LayerScratch& scratch, std::span<const std::vector<std::int32_t>> rows) override;
   ScratchRows(const cache::LayerScratch& scratch, winnow::device::Device& device);
   void update(const cache::LayerScratch& scratch, int end);
   /// Offset of a head's row in the keys, and in the values.
@@ -34,6 +38,7 @@ class ScratchRows final : public cache::ScratchCopy {
 
   std::size_t values_;  ///< offset
   winnow::device::DeviceMemory memory_;
+  GatheredRows gathered_;
 };
 
 }  // namespace winnow::attention::device
