@@ -168,8 +168,8 @@ class DecodeAttention {
   virtual void run(Worker worker) = 0;
   virtual void merge(Worker worker) = 0;
 
-  /// For steps whose tensors are in a device's memory; null: there is no such device.
-  virtual DeviceStep* on_device() { return nullptr; }
+  /// For steps whose tensors are in a device's memory; null: they are computed over the host's.
+  virtual DeviceStep* on_device() const { return nullptr; }
   /// Frees copies of lanes, which later steps make again.
   virtual void free_copies() {}
 

@@ -82,11 +82,12 @@ void Stepper::pass(std::span<const StepRow> rows, std::span<float> logits) {
 
 std::vector<RowProbabilities> Stepper::place_probabilities(std::span<const StepRow> rows) {
   std::vector<RowProbabilities> out;
+  const int places = places_of_probabilities(hparams_, attention_, rows).all;
   std::ptrdiff_t floats = 0;
   for (const auto& row : rows) {
     const bool is_needed = needs_probabilities(row.sequence->method());
     const auto& place = out.emplace_back(RowProbabilities{floats, is_needed ? longest_lane(*row.sequence) + 1 : 0});
-    floats += std::ptrdiff_t{places_of_probabilities(hparams_)} * most_heads(hparams_).query * place.stride;
+    floats += std::ptrdiff_t{places} * most_heads(hparams_).query * place.stride;
   }
   const auto bytes = as_size(floats) * sizeof(float);
   if (probabilities_.size() < bytes) {
@@ -119,7 +120,7 @@ std::size_t Stepper::bytes(const CacheOptions& options, const StepSize& size) co
     const auto* const rope = lane_shape(options, hparams_.layer(layer)).unrotates;
     parts = std::max(parts, attention_.bytes(shape, size.rows, {lane, size.more}, rope, size.text + size.more));
     if (!needs_probabilities(method_of(options, hparams_.layer(layer)))) continue;
-    const auto floats = as_size(places_of_probabilities(hparams_)) * as_size(most_heads(hparams_).query) *
+    const auto floats = as_size(most_places(hparams_, attention_).all) * as_size(most_heads(hparams_).query) *
                         as_size(lane + size.more + 1);
     probabilities = std::max(probabilities, (floats + floats / 2) * sizeof(float));
   }

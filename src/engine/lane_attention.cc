@@ -17,12 +17,21 @@ int end_of_sequence(std::span<const StepRow> rows, int row) {
 
 namespace {
 
-constexpr int kSums = 2;  ///< place of the sums over layers
+LayerPlaces places(const model::Hparams& hparams, int layers) {
+  return {layers, layers + (hparams.n_kv_layer < hparams.n_layer ? 1 : 0)};
+}
 
 }  // namespace
 
-int places_of_probabilities(const model::Hparams& hparams) {
-  return hparams.n_kv_layer < hparams.n_layer ? kSums + 1 : kSums;
+LayerPlaces places_of_probabilities(const model::Hparams& hparams, const attention::DecodeAttention& attention,
+                                    std::span<const StepRow> rows) {
+  const bool is_planned = attention.on_device() != nullptr && LaneAttention::can_plan(hparams, rows);
+  return places(hparams, is_planned ? hparams.n_layer : LayerPlaces().layers);
+}
+
+LayerPlaces most_places(const model::Hparams& hparams, const attention::DecodeAttention& attention) {
+  const int two = LayerPlaces().layers;
+  return places(hparams, attention.on_device() != nullptr ? std::max(two, hparams.n_layer) : two);
 }
 
 LaneAttention::LaneAttention(attention::DecodeAttention& attention, const model::Hparams& hparams,
@@ -31,6 +40,7 @@ LaneAttention::LaneAttention(attention::DecodeAttention& attention, const model:
     : attention_(attention),
       hparams_(hparams),
       most_heads_(most_heads(hparams)),
+      places_(places_of_probabilities(hparams, attention, rows)),
       rows_(rows),
       placed_(placed),
       probabilities_(probabilities),
@@ -77,7 +87,7 @@ void LaneAttention::begin(const Tensors& tensors) {
 /// next step. Attention consists of many small tasks, which balance the few heads: on two threads the step parts of
 /// three heads would otherwise take as long as those of four.
 void LaneAttention::attend(const Tensors& tensors, Worker worker) {
-  if (tensors.layer > 0) {
+  if (tensors.layer > 0 && planned_ == nullptr) {
     for (int i = to_step_.take(); i >= 0; i = to_step_.take()) step(tensors.layer - 1, stepping_[i]);
   }
   attention_.run(worker);
@@ -85,7 +95,7 @@ void LaneAttention::attend(const Tensors& tensors, Worker worker) {
 
 /// Runs the step parts of the last layer, which no attention follows.
 void LaneAttention::finish(const Tensors& tensors, Worker worker) {
-  if (tensors.layer + 1 < hparams_.n_layer) return;
+  if (tensors.layer + 1 < hparams_.n_layer || planned_ != nullptr) return;
   for (std::size_t i = as_size(worker.index); i < stepping_.size(); i += as_size(worker.count))
     step(tensors.layer, stepping_[i]);
 }
@@ -178,7 +188,7 @@ void LaneAttention::read_range(int layer, int row, int head, const cache::Attend
   for (const auto& run : runs_) {
     attention::DecodeRead read{row, head, run};
     if (is_needed) {
-      read.probabilities = probabilities_of(placed, layer % 2, head, spec_of(layer).group()) + run.first;
+      read.probabilities = probabilities_of(placed, layer % places_.layers, head, spec_of(layer).group()) + run.first;
       read.probabilities_stride = placed.stride;
     }
     reads_.push_back(read);
@@ -197,8 +207,8 @@ void LaneAttention::add_probabilities(int reader, const Stepping& stepping) cons
   const bool is_first = hparams_.kv_layer(reader) == reader;
   const int end = std::min(stepping.end_head, spec.n_head_kv) * spec.group();
   for (int head = stepping.first_head * spec.group(); head < end; ++head) {
-    const float* const from = probabilities_of(placed, reader % 2, head, 1);
-    float* const to = probabilities_of(placed, kSums, head, 1);
+    const float* const from = probabilities_of(placed, reader % places_.layers, head, 1);
+    float* const to = probabilities_of(placed, places_.layers, head, 1);
     for (int i = 0; i < placed.stride; ++i) to[i] = is_first ? from[i] : to[i] + from[i];
   }
 }
@@ -213,7 +223,8 @@ void LaneAttention::step(int reader, const Stepping& stepping) const {
   auto& kept = row.sequence->layer(layer);
   const RowProbabilities& placed = placed_[stepping.row];
   const float* const probabilities =
-      placed.stride == 0 ? nullptr : probabilities_of(placed, is_shared(layer) ? kSums : layer % 2, 0, 1);
+      placed.stride == 0 ? nullptr
+                         : probabilities_of(placed, is_shared(layer) ? places_.layers : layer % places_.layers, 0, 1);
   const policy::StepView view{hparams_.place_of[layer],
                               shape,
                               kept.lanes(),

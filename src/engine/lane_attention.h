@@ -26,15 +26,24 @@ struct StepRow {
 /// Index after the last row of `row`'s sequence.
 int end_of_sequence(std::span<const StepRow> rows, int row);
 
-/// Place of one row's probabilities: [2][H_q][stride], followed, in models whose layers share keys, by sums
-/// [H_q][stride] over the layers that read the same keys. stride 0: the row's method does not look at them.
+/// Place of one row's probabilities: [LayerPlaces::layers][H_q][stride], followed, in models whose layers share keys,
+/// by sums [H_q][stride] over the layers that read the same keys. stride 0: the row's method does not look at them.
 struct RowProbabilities {
   std::ptrdiff_t first = 0;
   int stride = 0;
 };
 
-/// Number of layers whose probabilities have a place.
-int places_of_probabilities(const model::Hparams& hparams);
+/// Places of layers' probabilities.
+struct LayerPlaces {
+  /// Of layers whose probabilities are used at once: of all layers in a step that is planned on a device, else of two,
+  /// since those of one layer are still in use while the next one attends.
+  int layers = 2;
+  int all = 2;  ///< with the sums
+};
+LayerPlaces places_of_probabilities(const model::Hparams& hparams, const attention::DecodeAttention& attention,
+                                    std::span<const StepRow> rows);
+/// The most that a step can need.
+LayerPlaces most_places(const model::Hparams& hparams, const attention::DecodeAttention& attention);
 
 /// Attention of a step, layer by layer: rows of any sequences, each over the lanes of its own sequence.
 class LaneAttention : public TeamAttention {
@@ -42,6 +51,9 @@ class LaneAttention : public TeamAttention {
   /// `placed`: [rows] places in `probabilities`. `calibration` may be null if no method needs it.
   LaneAttention(attention::DecodeAttention& attention, const model::Hparams& hparams, std::span<const StepRow> rows,
                 std::span<const RowProbabilities> placed, float* probabilities, const Calibration* calibration);
+  /// Whether no layer of such a step has to wait for the host, as those do whose methods choose what a query reads,
+  /// need a layer's input, or rotate keys.
+  static bool can_plan(const model::Hparams& hparams, std::span<const StepRow> rows);
 
  private:
   /// Some heads of a row whose method has a step part.
@@ -79,7 +91,6 @@ class LaneAttention : public TeamAttention {
   void enter(const Tensors& tensors, int row, int head);
   /// Stores a key and value, [d] each. Returns the slot.
   int enter(int layer, int row, int head, std::span<const float> key, std::span<const float> value);
-  bool can_plan_on_device() const;
   void enter_on_device(int layer);
   void plan_as_entered(int layer, int row);
   void plan_on_device(attention::DeviceStep& step, const Tensors& tensors);
@@ -97,7 +108,6 @@ class LaneAttention : public TeamAttention {
   /// Adds the entries that each sequence's last row reads to its count.
   void count(int layer) const;
   void read_range(int layer, int row, int head, const cache::AttendRange& range);
-  /// Layers alternate between two places, because the probabilities of one are still in use while the next one attends.
   float* probabilities_of(const RowProbabilities& placed, int place, int kv_head, int group) const;
   /// Adds a layer's probabilities to those of earlier layers that read the same keys.
   void add_probabilities(int reader, const Stepping& stepping) const;
@@ -108,6 +118,7 @@ class LaneAttention : public TeamAttention {
   attention::DecodeAttention& attention_;
   const model::Hparams& hparams_;
   MostHeads most_heads_;
+  LayerPlaces places_;
   std::span<const StepRow> rows_;
   std::span<const RowProbabilities> placed_;
   float* probabilities_;

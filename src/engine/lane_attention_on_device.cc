@@ -7,22 +7,21 @@
 
 namespace winnow::engine {
 
-bool LaneAttention::can_plan_on_device() const {
+bool LaneAttention::can_plan(const model::Hparams& hparams, std::span<const StepRow> rows) {
   const auto waits = [&](const StepRow& row) {
-    for (int layer = 0; layer < hparams_.n_kv_layer; ++layer) {
+    for (int layer = 0; layer < hparams.n_kv_layer; ++layer) {
       const auto& of = row.sequence->layer(layer);
       const auto& parts = of.method().decoding;
-      if (parts.step || parts.attend || parts.predicted_column >= 0 || of.lanes().shape().unrotates != nullptr)
-        return true;
+      if (parts.attend || parts.predicted_column >= 0 || of.lanes().shape().unrotates != nullptr) return true;
     }
     return false;
   };
-  return std::ranges::none_of(rows_, waits);
+  return std::ranges::none_of(rows, waits);
 }
 
 void LaneAttention::begin_on_device(std::span<const Tensors> layers) {
   auto* const step = attention_.on_device();
-  if (step == nullptr || !can_plan_on_device()) return;
+  if (step == nullptr || !can_plan(hparams_, rows_)) return;
   entered_.resize(as_size(hparams_.n_kv_layer) * rows_.size() * as_size(most_heads_.kv));
   planned_ = step;
   step->begin(static_cast<int>(rows_.size()));
@@ -79,9 +78,13 @@ device::OnDevice LaneAttention::attend_on_device(const Tensors& tensors) {
 
 std::optional<int> LaneAttention::end_on_device() {
   if (planned_ == nullptr) return {};
-  return planned_->finish([this](int layer, const attention::NewRows& rows) {
+  const auto bad = planned_->finish([this](int layer, const attention::NewRows& rows) {
     for (int head = 0; head < spec_of(layer).n_head_kv; ++head) fill(layer, head, rows);
   });
+  for (int layer = 0; layer < hparams_.n_layer; ++layer) {
+    for (const auto& stepping : stepping_) step(layer, stepping);
+  }
+  return bad;
 }
 
 void LaneAttention::fill(int layer, int head, const attention::NewRows& rows) {

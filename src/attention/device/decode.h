@@ -23,15 +23,19 @@ class Decode final : public DecodeAttention {
  public:
   /// REQUIRES: the device has kernels and outlives this object.
   Decode(winnow::device::Device& device, MemoryAccount& account, std::unique_ptr<DecodeAttention> cpu)
-      : cpu_(std::move(cpu)), context_(device, account), arrays_(device), layer_(context_, arrays_), step_(context_) {}
+      : cpu_(std::move(cpu)),
+        context_(device, account),
+        arrays_(device),
+        layer_(context_, arrays_),
+        step_(std::make_unique<WholeStep>(context_)) {}
 
   void begin(const Shape& shape, const Rope& rope, std::span<const DecodeRead> reads, const float* q, float* out,
              int rows) override;
   /// One thread waits for the device.
   void run(Worker worker) override;
   void merge(Worker worker) override;
-  DeviceStep* on_device() override {
-    return context_.gate.is_open() && context_.device.is_in_order() ? &step_ : nullptr;
+  DeviceStep* on_device() const override {
+    return context_.gate.is_open() && context_.device.is_in_order() ? step_.get() : nullptr;
   }
   void free_copies() override { context_.copied->free_all(); }
 
@@ -49,7 +53,7 @@ class Decode final : public DecodeAttention {
   float* out_ = nullptr;
   std::size_t elements_ = 0;    ///< of queries and outputs
   std::vector<float> on_host_;  ///< outputs and probabilities
-  WholeStep step_;
+  std::unique_ptr<WholeStep> step_;
 };
 
 }  // namespace winnow::attention::device

@@ -71,7 +71,7 @@ void WholeStep::upload() {
   arrays_.work.fill_zeros(bad_, layers_.size() * sizeof(std::int32_t));
 }
 
-/// Places what is copied to the host side by side.
+/// Places what is copied to the host side by side, after the probabilities that layers have been asked for.
 void WholeStep::place() {
   auto& work = arrays_.work;
   bad_ = work.add(layers_.size() * sizeof(std::int32_t));
@@ -159,17 +159,19 @@ bool WholeStep::attend(int layer) {
 
 std::optional<int> WholeStep::finish(const std::function<void(int layer, const NewRows& rows)>& take) {
   if (std::ranges::none_of(layers_, &Layer::is_done)) return {};
-  on_host_.resize(end_ - bad_);
-  arrays_.work.read(bad_, std::span(on_host_));
+  on_host_.resize(end_);
+  arrays_.work.read(0, std::span(on_host_));
   std::optional<int> first_bad;
   for (std::size_t i = 0; i < layers_.size(); ++i) {
     const auto& layer = layers_[i];
-    if (!layer.is_done || !layer.has_rows()) continue;
+    if (!layer.is_done) continue;
+    layer.step.deliver(reinterpret_cast<const float*>(on_host_.data()));
+    if (!layer.has_rows()) continue;
     const auto number = static_cast<int>(i);
-    const auto* const rows = reinterpret_cast<const float*>(on_host_.data() + (layer.rows - bad_));
+    const auto* const rows = reinterpret_cast<const float*>(on_host_.data() + layer.rows);
     take(number, {rows, rows + elements(layer)});
     for (auto* const copy : layer.step.copies()) copy->set_copied();
-    const bool is_bad = reinterpret_cast<const std::int32_t*>(on_host_.data())[i] != 0;
+    const bool is_bad = reinterpret_cast<const std::int32_t*>(on_host_.data() + bad_)[i] != 0;
     if (is_bad && !first_bad) first_bad = number;
   }
   return first_bad;

@@ -55,7 +55,7 @@ class WholeStep final : public DeviceStep {
   int rows_ = 0;
   std::vector<Layer> layers_;
   std::size_t bad_ = 0;      ///< offset of [layers] flags
-  std::size_t end_ = 0;      ///< of what is copied to the host, from `bad_` on
+  std::size_t end_ = 0;      ///< of what is copied to the host
   std::size_t partial_ = 0;  ///< states of a layer's items
   std::vector<std::byte> on_host_;
 };
