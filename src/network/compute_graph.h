@@ -31,12 +31,13 @@ class ComputeGraph {
   static constexpr int kNodesPerLayer = 112;  // a layer has up to 100
   static constexpr int kNodesAround = 16;
 
-  /// `account` counts the host's memory. `device` may be null.
-  ComputeGraph(MemoryAccount& account, Bf16Kernels& kernels, int layers, device::Device* device = nullptr)
+  /// `account` counts the host's memory. `device` may be null. `more_nodes`: of each layer.
+  ComputeGraph(MemoryAccount& account, Bf16Kernels& kernels, int layers, device::Device* device = nullptr,
+               int more_nodes = 0)
       : device_(device),
         account_(device == nullptr ? account : device->account()),
-        linear_(kernels),
-        nodes_(as_size(layers) * kNodesPerLayer + kNodesAround),
+        linear_(kernels, device),
+        nodes_(as_size(layers) * as_size(kNodesPerLayer + more_nodes) + kNodesAround),
         metadata_(nodes_ * ggml_tensor_overhead() + ggml_graph_overhead_custom(nodes_, false)),
         allocator_(ggml_gallocr_new(device == nullptr ? ggml_backend_cpu_buffer_type() : device->memory())),
         slots_(as_size(layers)) {}

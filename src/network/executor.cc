@@ -21,6 +21,7 @@
 #include "network/layer_graph.h"
 #include "network/mixture.h"
 #include "network/one_expert.h"
+#include "network/routing.h"
 #include "network/single_rows.h"
 #include "network/team.h"
 #include "winnow/error.h"
@@ -43,12 +44,12 @@ struct Executor::Impl {
         kernels(a, n),
         packs(w, a, n, packing, [this](const auto& work) { run_team(work); }),
         on_host(a),
-        layer_graph(a, kernels, 1, w.device()),
+        layer_graph(a, kernels, 1, w.device(), nodes_of_routing(w)),
         expert_graph(a, kernels, 1),
         projection_graph(a, kernels, 1, w.device()),
         lengths_graph(a, kernels, HeadOutputs::layers_of_graph(w.hparams())),
         output_graph(a, kernels, 1, w.device()),
-        step_graph(a, kernels, w.hparams().n_layer, w.device()),
+        step_graph(a, kernels, w.hparams().n_layer, w.device(), nodes_of_routing(w)),
         team_graph(a, kernels, 0) {
     check_team(n);
     ggml_cpu_init();
@@ -57,6 +58,13 @@ struct Executor::Impl {
     pool.reset(ggml_threadpool_new(&params));
     if (pool == nullptr) throw MemoryError(fmt::format("cannot start {} threads", n), 0);
     packs.begin(available_memory());
+  }
+
+  /// Nodes by which a layer with experts is larger on a device.
+  static int nodes_of_routing(const model::Weights& w) {
+    int most = 0;
+    for (const auto& kind : w.hparams().kinds) most = std::max(most, kind.n_expert_used);
+    return w.device() == nullptr || most == 0 ? 0 : routing_nodes(most);
   }
 
   /// Threads poll for some milliseconds for the next graph. Below the default level, the ggml built by get-deps.sh also

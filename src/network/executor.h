@@ -35,9 +35,9 @@ struct LayerRun {
 };
 
 /// Runs everything between attentions: embedding, norms, projections, RoPE, feed-forward, output. If the weights are on
-/// a device, it computes there, except for attention, the choice of experts, the sum of their outputs, and
-/// output_lengths(). Owns the thread pool, which also runs attention. Not thread-safe: one executor per thread that
-/// drives a model; the weights are shared.
+/// a device, it computes there, except for output_lengths(), and for attention that the AttentionOp leaves to the host.
+/// Owns the thread pool, which also runs attention. Not thread-safe: one executor per thread that drives a model; the
+/// weights are shared.
 class Executor {
  public:
   /// Throws MemoryError. `threads` >= 1. REQUIRES: no packing with a device.

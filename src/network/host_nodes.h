@@ -12,7 +12,7 @@
 
 namespace winnow::network {
 
-/// Custom nodes of a device's graph, which the host computes over copies: attention, and the choice of experts.
+/// Custom nodes of a device's graph, those of attention, which the host computes over copies.
 class HostNodes {
  public:
   explicit HostNodes(MemoryAccount& account) : account_(account) {}

@@ -14,6 +14,7 @@
 #include "base/as_size.h"
 #include "base/memory.h"
 #include "base/worker.h"
+#include "device/device.h"
 #include "network/bf16_kernel.h"
 #include "network/packed_set.h"
 
@@ -78,7 +79,8 @@ ggml_tensor* product_of_single_rows(ggml_context* context, ggml_tensor* weight, 
 /// is the same either way.
 class Linear {
  public:
-  explicit Linear(Bf16Kernels& kernels) : kernels_(kernels) {}
+  /// `device`: where the graphs are computed; null: on the CPU.
+  explicit Linear(Bf16Kernels& kernels, const device::Device* device = nullptr) : kernels_(kernels), device_(device) {}
 
   /// Begins a graph.
   void begin(const Products& products);
@@ -88,6 +90,7 @@ class Linear {
   /// The same without rounding the weight, for routers: the choice between experts may be close.
   ggml_tensor* exact_product(ggml_context* context, ggml_tensor* weight, ggml_tensor* x) const;
   Products::Experts experts() const { return products_.experts; }
+  bool is_on_device() const { return device_ != nullptr; }
   /// Null: experts multiply at once.
   ExpertRows* later() const { return products_.later; }
 
@@ -105,6 +108,7 @@ class Linear {
   static void multiply(ggml_tensor* out, int index, int count, void* node);
 
   Bf16Kernels& kernels_;
+  const device::Device* device_;
   Products products_;
   std::deque<Node> nodes_;  ///< ggml's nodes point to these
   ggml_tensor* x_ = nullptr;

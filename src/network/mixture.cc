@@ -13,12 +13,11 @@
 #include "network/activation.h"
 #include "network/chosen.h"
 #include "network/expert_rows.h"
+#include "network/routing.h"
 
 namespace winnow::network {
 
 namespace {
-
-constexpr float kLeastSum = 0x1p-14F;  // of normalised weights, as in llama.cpp
 
 template <class T>
 std::span<T> row_of(const ggml_tensor& x, std::int64_t row) {
@@ -164,6 +163,15 @@ ggml_tensor* mixture(ggml_context* context, Linear& products, const model::Hpara
   const std::int64_t rows = x->ne[1];
   ggml_tensor* logits = products.exact_product(context, e.router.weight, read.routed);
   if (e.router.bias != nullptr) logits = ggml_add_inplace(context, logits, e.router.bias);
+  const auto outputs_of = [&](ggml_tensor* chosen) {
+    Chosen experts(context, products.experts(), chosen);
+    ggml_tensor* const input = ggml_reshape_3d(context, x, x->ne[0], 1, rows);
+    return passed(context, hparams, e, input, [&](const auto& by, ggml_tensor* of) { return experts.product(by, of); });
+  };
+  if (products.is_on_device()) {
+    const auto [chosen, shares] = route(context, routing, e, layer.n_expert_used, logits);
+    return weighted_sum(context, outputs_of(chosen), shares);
+  }
   ggml_tensor* choice[] = {logits, e.choice_bias};
   ggml_tensor* const chosen = custom(context, GGML_TYPE_I32, layer.n_expert_used, rows,
                                      std::span(choice).first(e.choice_bias == nullptr ? 1 : 2), choose_rows, routing);
@@ -171,11 +179,7 @@ ggml_tensor* mixture(ggml_context* context, Linear& products, const model::Hpara
   ggml_tensor* const shares = custom(context, GGML_TYPE_F32, layer.n_expert_used, rows,
                                      std::span(weighed).first(e.scales == nullptr ? 2 : 3), weigh_rows, routing);
   if (products.later() != nullptr) return products.later()->keep(context, x, chosen, shares);
-  Chosen experts(context, products.experts(), chosen);
-  ggml_tensor* const input = ggml_reshape_3d(context, x, x->ne[0], 1, rows);
-  ggml_tensor* sum[] = {
-      passed(context, hparams, e, input, [&](const auto& by, ggml_tensor* of) { return experts.product(by, of); }),
-      shares};
+  ggml_tensor* sum[] = {outputs_of(chosen), shares};
   return custom(context, GGML_TYPE_F32, x->ne[0], rows, sum, add_up, routing);
 }
 

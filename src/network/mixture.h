@@ -8,6 +8,9 @@
 
 namespace winnow::network {
 
+/// The least sum of weights by which they are normalised, as in llama.cpp.
+inline constexpr float kLeastSum = 0x1p-14F;
+
 /// Inputs [n_embd, rows] of the experts and of their router.
 struct RowsOfExperts {
   ggml_tensor* x;
@@ -15,7 +18,7 @@ struct RowsOfExperts {
 };
 
 /// Output of a layer's experts: n_expert_used are chosen for each row by the router's softmax or sigmoid, ties going to
-/// the first, and weighted. Zeros if the experts run later. [n_embd, rows]
+/// the first on the CPU, and weighted. Zeros if the experts run later. [n_embd, rows]
 ggml_tensor* mixture(ggml_context* context, Linear& products, const model::Hparams& hparams,
                      const model::LayerWeights& weights, const model::LayerSpec& layer, const RowsOfExperts& rows);
 

@@ -79,9 +79,9 @@ class Side {
   Cache& cache() { return *cache_; }
   const std::vector<float>& logits() const { return logits_; }
 
-  void read(const CacheOptions& keep) {
+  void read(const CacheOptions& keep, int text = kText) {
     const std::vector<std::vector<Token>> questions{random_tokens(kQuestion, kVocabulary, 2)};
-    auto read = session_.prefill(random_tokens(kText, kVocabulary), questions, std::span(&keep, 1));
+    auto read = session_.prefill(random_tokens(text, kVocabulary), questions, std::span(&keep, 1));
     cache_ = std::move(read.front().caches.front());
     logits_ = std::move(read.front().logits);
   }
@@ -317,14 +317,16 @@ TEST(StepsByKernels, have_windows_and_sinks) {
 }
 
 /// Copies from the host and to it in a step of a model with so many layers.
-long copies_of_a_step(const std::string& spec, int layers) {
-  auto model = with_small_heads();
+long copies_of_a_step(const std::string& spec, int layers, TinyModel model = with_small_heads()) {
   model.n_layer = layers;
-  WithKernels with(model);
-  with.kernels->read(options_of(spec, spec == "full" ? "" : "30", "f16"));
-  with.kernels->step(7);  // makes copies of lanes
+  TempFolder folder;
+  const std::string path = folder / "tiny.gguf";
+  write_tiny_gguf(model, path);
+  Side kernels(path, "", tested_device_with_kernels(), Precision::automatic);
+  kernels.read(options_of(spec, spec == "full" ? "" : "20", "f16"), 20);
+  kernels.step(7);  // makes copies of lanes
   const auto before = traffic();
-  with.kernels->step(8);
+  kernels.step(8);
   return (traffic() - before).copies;
 }
 
@@ -333,6 +335,8 @@ TEST(StepsByKernels, do_not_wait_for_the_host_in_each_layer) {
   for (const char* const spec : {"full", "snapkv:window=8", "streaming-llm:positions=absolute", "h2o", "tova"})
     EXPECT_EQ(copies_of_a_step(spec, 5), copies_of_a_step(spec, 2)) << spec;
   EXPECT_GT(copies_of_a_step("quest", 5), copies_of_a_step("quest", 2));
+  const auto experts = tiny_of("qwen3moe");
+  EXPECT_EQ(copies_of_a_step("full", 5, experts), copies_of_a_step("full", 2, experts));
 }
 
 /// Logits after some steps.
