@@ -82,7 +82,7 @@ def test_every_copy_and_kernel_waits_for_what_it_needs(model, tmp_path, method):
 
 @needs_ggml
 def test_a_layers_step_has_four_kernels_of_winnow(model, tmp_path):
-    """Two store keys and values, one reads, one merges."""
+    """One stores keys and values, one keeps them for the host, one reads, one merges."""
     layers = 2  # of make_tiny_gguf
 
     def kernels(tokens):

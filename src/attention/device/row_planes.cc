@@ -29,7 +29,7 @@ void reorder_nibbles(const std::byte* from, std::byte* to) {
 
 }  // namespace
 
-RowPlanes::RowPlanes(ElementType type, int dim) : type_(type), dim_(dim), row_(cache::row_bytes(type, dim)) {
+RowPlanes::RowPlanes(ElementType type, int dim) : type_(type), row_(cache::row_bytes(type, dim)) {
   const std::size_t blocks = is_quantized(type) ? (as_size(dim) + kBlock - 1) / kBlock : 0;
   scales_ = blocks * kScale;
   elements_ = row_ - scales_;

@@ -16,7 +16,6 @@ class RowPlanes {
   RowPlanes(ElementType type, int dim);
 
   winnow::device::Element element() const { return static_cast<winnow::device::Element>(type_); }
-  int dim() const { return dim_; }
   /// Bytes of a row's elements, and of its scales.
   std::size_t elements() const { return elements_; }
   std::size_t scales() const { return scales_; }
@@ -26,7 +25,6 @@ class RowPlanes {
 
  private:
   ElementType type_;
-  int dim_;
   std::size_t row_;  ///< bytes of a row in a lane
   std::size_t elements_;
   std::size_t scales_;

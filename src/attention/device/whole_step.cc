@@ -123,29 +123,31 @@ bool WholeStep::store(const Layer& layer, int number) {
   if (layer.entered.empty()) return true;
   const auto& copy = *layer.step.copies().front();
   const std::size_t count = layer.entered.size();
-  const StoreTask kept{.runs = arrays_.staging.at<StoredRun>(layer.kept),
-                       .angles = {},
-                       .bad = arrays_.work.at<std::int32_t>(bad_) + number,
-                       .source = Element::f32,
-                       .element = Element::f32,
-                       .run_count = kKeysAndValues,
-                       .most = rows_ * layer.step.shape().kv_heads,
-                       .dim = layer.step.shape().head_dim};
-  return store(copy.key_planes(), layer.runs, count) &&
-         store(copy.value_planes(), layer.runs + count * sizeof(StoredRun), count) &&
-         context_.gate.accepts(context_.device.queue(&Kernels::store, kept));
+  const auto keys = copy.key_planes().element();
+  const auto values = copy.value_planes().element();
+  const bool are_stored = keys == values ? store(layer, layer.runs, 2 * count, keys)
+                                         : store(layer, layer.runs, count, keys) &&
+                                               store(layer, layer.runs + count * sizeof(StoredRun), count, values);
+  if (!are_stored) return false;
+  StoreTask kept = task_of(layer, layer.kept, kKeysAndValues, Element::f32);
+  kept.bad = arrays_.work.at<std::int32_t>(bad_) + number;
+  kept.most = rows_ * layer.step.shape().kv_heads;
+  return context_.gate.accepts(context_.device.queue(&Kernels::store, kept));
 }
 
-bool WholeStep::store(const RowPlanes& planes, std::size_t runs, std::size_t count) {
-  const StoreTask task{.runs = arrays_.staging.at<StoredRun>(runs),
-                       .angles = {},
-                       .bad = nullptr,
-                       .source = Element::f32,
-                       .element = planes.element(),
-                       .run_count = static_cast<std::int32_t>(count),
-                       .most = 1,
-                       .dim = planes.dim()};
-  return context_.gate.accepts(context_.device.queue(&Kernels::store, task));
+StoreTask WholeStep::task_of(const Layer& layer, std::size_t runs, std::size_t count, Element element) const {
+  return {.runs = arrays_.staging.at<StoredRun>(runs),
+          .angles = {},
+          .bad = nullptr,
+          .source = Element::f32,
+          .element = element,
+          .run_count = static_cast<std::int32_t>(count),
+          .most = 1,
+          .dim = layer.step.shape().head_dim};
+}
+
+bool WholeStep::store(const Layer& layer, std::size_t runs, std::size_t count, Element element) {
+  return context_.gate.accepts(context_.device.queue(&Kernels::store, task_of(layer, runs, count, element)));
 }
 
 bool WholeStep::attend(int layer) {

@@ -48,7 +48,10 @@ class WholeStep final : public DeviceStep {
   void place();
   void address(Layer& layer);
   bool store(const Layer& layer, int number);
-  bool store(const RowPlanes& planes, std::size_t runs, std::size_t count);
+  /// Stores `count` rows by the runs at an offset.
+  bool store(const Layer& layer, std::size_t runs, std::size_t count, winnow::device::Element element);
+  winnow::device::StoreTask task_of(const Layer& layer, std::size_t runs, std::size_t count,
+                                    winnow::device::Element element) const;
 
   StepContext& context_;
   StepArrays arrays_;
