@@ -211,7 +211,12 @@ build_backend() {
     { tail -n 30 "$work/log" >&2; say "ggml's library for $wanted could not be built"; exit 1; }
   cp "$work/backend/bin/libggml-$wanted.so" "$1.part"
   mv "$1.part" "$1"
+  patches_of_backend >"$1.patches"
 }
+
+# True if a library for a backend is there, with this version's patches.
+has_backend() { [ -e "$1" ] && [ "$(cat "$1.patches" 2>/dev/null)" = "$(patches_of_backend)" ]; }
+patches_of_backend() { cat "$here/ggml/$wanted"/*.patch | sha256sum | cut -d' ' -f1; }
 
 readonly wanted=${1:-native}
 case $wanted in
@@ -230,7 +235,7 @@ choose_compiler
 prefix=$(folder)
 backend=
 if [[ $wanted = vulkan || $wanted = cuda ]]; then backend=$prefix/lib/libggml-$wanted.so; fi
-if [ ! -d "$prefix" ] || { [ -n "$backend" ] && [ ! -e "$backend" ]; }; then
+if [ ! -d "$prefix" ] || { [ -n "$backend" ] && ! has_backend "$backend"; }; then
   mkdir -p "$cache"
   exec 9>"$cache/lock"
   flock 9
@@ -241,7 +246,7 @@ if [ ! -d "$prefix" ]; then
   prefix=$(folder)
   [ -d "$prefix" ] || build "$prefix"
 fi
-if [ -n "$backend" ] && [ ! -e "$backend" ]; then
+if [ -n "$backend" ] && ! has_backend "$backend"; then
   choose_backend_options "${@:2}"
   build_backend "$backend"
 fi

@@ -112,7 +112,7 @@ void LayerScratch::store(int row, const float* keys, const float* values) {
   }
 }
 
-LayerScratch::Addresses LayerScratch::missing(int head, int row) const {
+LayerScratch::Addresses LayerScratch::addresses(int head, int row) const {
   const std::size_t at = place(head, row);
   return {keys_.data() + at, values_.data() + at};
 }

@@ -23,8 +23,8 @@ struct KvHeads {
 
 class LayerScratch;
 
-/// A copy of a scratch's first rows in another memory, which may have the last of them alone. The scratch owns it, and
-/// tells it which rows change.
+/// A copy of a scratch's first rows in another memory. It may have some last rows that the scratch lacks. The scratch
+/// owns it, and tells it which rows change.
 class ScratchCopy {
  public:
   virtual ~ScratchCopy() = default;
@@ -89,8 +89,8 @@ class LayerScratch {
 
   Rows keys(int head) const;
   Rows values(int head) const;
-  /// The same for readers of some rows, given for each head in ascending order; no rows: of all. They need not wait for
-  /// other rows that only a device has.
+  /// Gets rows that only the copy has: those given, ascending for each head; none given: all. Then fetched_keys() and
+  /// fetched_values() read them without waiting for others.
   void fetch(std::span<const std::vector<std::int32_t>> rows) const;
   Rows fetched_keys(int head) const { return rows(keys_, head); }
   Rows fetched_values(int head) const { return rows(values_, head); }
@@ -100,7 +100,7 @@ class LayerScratch {
     std::byte* keys;
     std::byte* values;
   };
-  Addresses missing(int head, int row) const;
+  Addresses addresses(int head, int row) const;
   /// The copy for a device, made by whoever computes there; null: none.
   std::unique_ptr<ScratchCopy>& device_copy() const { return copy_; }
   /// Bytes of the keys of all rows of the largest layer, and of its values.

@@ -30,7 +30,8 @@ Queue cuda_queue(ggml_backend_t backend) {
   const auto stream_of = find<void* (*)(ggml_backend_t)>("winnow_stream");
   const auto queue_part = find<decltype(out.queue_part)>("winnow_queue_part");
   if (stream_of == nullptr || queue_part == nullptr) {
-    log().warn("each layer waits for the host, because {} was not built by tools/get-deps.sh cuda", kLibrary);
+    log().warn("each layer waits for the host, because {} was not built by this version of tools/get-deps.sh cuda",
+               kLibrary);
     return out;
   }
   out.stream = stream_of(backend);

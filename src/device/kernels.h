@@ -116,8 +116,9 @@ struct StoredRun {
   const std::int32_t* to_rows;    ///< [count]; null: entry i goes to row i
   const std::int32_t* positions;  ///< [count] each row is rotated by position * sign - shift; null: 0 for all
   const float* factors;           ///< [count] factors of the rows; null: 1
-  std::int32_t count, first_row, from_step;
-  std::int32_t sign;  ///< 1 or -1
+  std::int32_t count, first_row;
+  std::int32_t from_step = 1;
+  std::int32_t sign = 1;  ///< or -1
   std::int32_t shift;
 };
 

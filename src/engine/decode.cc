@@ -32,7 +32,8 @@ void Stepper::run(std::span<const StepRow> rows, std::span<float> logits) {
     rows[row].sequence->attended = 0;
   }
   if (step_rows_ == StepRows::together) return pass(rows, logits);
-  place_probabilities(rows);  // allocates for all passes
+  for (int row = 0; row < static_cast<int>(rows.size()); row = end_of_sequence(rows, row))
+    place_probabilities(rows.subspan(as_size(row), as_size(end_of_sequence(rows, row) - row)));  // allocates
   pass_alike(rows, logits);
 }
 
@@ -65,11 +66,14 @@ void Stepper::pass(std::span<const StepRow> rows, std::span<float> logits) {
   const auto placed = place_probabilities(rows);
   LaneAttention attention(attention_, hparams_, rows, placed, probabilities_.as<float>().data(), calibration_);
   const bool one = end_of_sequence(rows, 0) == static_cast<int>(rows.size());
-  executor_.step(one ? network::Rows::of_one_sequence : network::Rows::of_several, tokens, positions, attention,
-                 logits);
+  bool has_changed = false;  // lanes
   try {
+    executor_.step(one ? network::Rows::of_one_sequence : network::Rows::of_several, tokens, positions, attention,
+                   logits);
+    has_changed = true;
     attention.rethrow();
-  } catch (const MemoryError& error) {  // lanes have changed
+  } catch (const MemoryError& error) {
+    if (!has_changed && !attention.is_planned()) throw;
     throw Error(error.what());
   }
   for (const auto& row : rows) {
@@ -118,7 +122,9 @@ std::size_t Stepper::bytes(const CacheOptions& options, const StepSize& size) co
     const auto shape = shape_of(hparams_, layer);
     const int lane = longest_lane(options, hparams_, layer, size.text);
     const auto* const rope = lane_shape(options, hparams_.layer(layer)).unrotates;
-    parts = std::max(parts, attention_.bytes(shape, size.rows, {lane, size.more}, rope, size.text + size.more));
+    const auto of_layer = attention_.bytes(shape, size.rows, {lane, size.more}, rope, size.text + size.more);
+    const bool is_planned = attention_.on_device() != nullptr;  // layers have arrays at the same time
+    parts = is_planned ? parts + of_layer : std::max(parts, of_layer);
     if (!needs_probabilities(method_of(options, hparams_.layer(layer)))) continue;
     const auto floats = as_size(most_places(hparams_, attention_).all) * as_size(most_heads(hparams_).query) *
                         as_size(lane + size.more + 1);

@@ -56,7 +56,7 @@ class Stepper {
   MemoryAccount& account_;
   const Calibration* calibration_;
   StepRows step_rows_;
-  Buffer probabilities_;  ///< of one layer, for rows whose methods observe attention
+  Buffer probabilities_;  ///< LayerPlaces, for rows whose methods observe attention
 };
 
 }  // namespace winnow::engine

@@ -51,9 +51,11 @@ class LaneAttention : public TeamAttention {
   /// `placed`: [rows] places in `probabilities`. `calibration` may be null if no method needs it.
   LaneAttention(attention::DecodeAttention& attention, const model::Hparams& hparams, std::span<const StepRow> rows,
                 std::span<const RowProbabilities> placed, float* probabilities, const Calibration* calibration);
-  /// Whether no layer of such a step has to wait for the host, as those do whose methods choose what a query reads,
-  /// need a layer's input, or rotate keys.
+  /// Whether no layer has to wait for the host. Layers wait if their method chooses what a query reads, needs a layer's
+  /// input, or rotates keys.
   static bool can_plan(const model::Hparams& hparams, std::span<const StepRow> rows);
+  /// True if rows have entered the lanes of all layers before the graph runs.
+  bool is_planned() const { return planned_ != nullptr; }
 
  private:
   /// Some heads of a row whose method has a step part.
@@ -93,6 +95,8 @@ class LaneAttention : public TeamAttention {
   int enter(int layer, int row, int head, std::span<const float> key, std::span<const float> value);
   void enter_on_device(int layer);
   void plan_as_entered(int layer, int row);
+  /// Takes what the device has computed so far to the host.
+  void take();
   void plan_on_device(attention::DeviceStep& step, const Tensors& tensors);
   /// Stores the keys and values, [rows][H_kv][d], of rows that have entered the lanes of a head.
   void fill(int layer, int head, const attention::NewRows& rows);
@@ -127,6 +131,7 @@ class LaneAttention : public TeamAttention {
   std::vector<cache::LaneRun> runs_;
   std::vector<std::vector<cache::AttendPlan>> plans_;  ///< [layer that shares its keys, or 0][rows][most KV heads]
   attention::DeviceStep* planned_ = nullptr;           ///< null: the step was not planned
+  std::optional<int> first_bad_;                       ///< layer with a number that is not finite
   std::vector<Entered> entered_;                       ///< [kv layers][rows][most KV heads], if it was
   std::vector<Stepping> stepping_;                     ///< by the layer with the most KV heads; other layers skip some
   WorkQueue to_step_;

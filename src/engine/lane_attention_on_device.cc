@@ -72,19 +72,26 @@ std::span<LaneAttention::Entered> LaneAttention::entered(int kv_layer, int row) 
 }
 
 device::OnDevice LaneAttention::attend_on_device(const Tensors& tensors) {
-  const bool is_done = planned_ != nullptr && planned_->attend(tensors.layer);
-  return is_done ? device::OnDevice::done : device::OnDevice::not_done;
+  if (planned_ == nullptr) return device::OnDevice::not_done;
+  if (planned_->attend(tensors.layer)) return device::OnDevice::done;
+  take();  // the host may read keys of earlier layers
+  return device::OnDevice::not_done;
+}
+
+void LaneAttention::take() {
+  const auto bad = planned_->finish([this](int layer, const attention::NewRows& rows) {
+    for (int head = 0; head < spec_of(layer).n_head_kv; ++head) fill(layer, head, rows);
+  });
+  if (!first_bad_) first_bad_ = bad;
 }
 
 std::optional<int> LaneAttention::end_on_device() {
   if (planned_ == nullptr) return {};
-  const auto bad = planned_->finish([this](int layer, const attention::NewRows& rows) {
-    for (int head = 0; head < spec_of(layer).n_head_kv; ++head) fill(layer, head, rows);
-  });
+  take();
   for (int layer = 0; layer < hparams_.n_layer; ++layer) {
     for (const auto& stepping : stepping_) step(layer, stepping);
   }
-  return bad;
+  return first_bad_;
 }
 
 void LaneAttention::fill(int layer, int head, const attention::NewRows& rows) {

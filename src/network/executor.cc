@@ -101,14 +101,24 @@ struct Executor::Impl {
     kernels.rethrow();
   }
 
-  /// Custom nodes are left to the host, unless attention can do its work on the device. Throws MemoryError, for the
-  /// host's memory before it computes anything.
+  /// Custom nodes are left to the host, unless attention can do its work on the device. Throws MemoryError.
   void compute_on_device(const ComputeGraph& of, device::Device& device) {
     on_host.reserve(of.graph());
     of.copy_inputs();
-    ggml_cgraph* const graph = of.graph();
     const auto slots = of.slots();
     if (!slots.empty()) attention->begin_on_device(slots);
+    queue_parts(of, device);
+    if (slots.empty()) return;
+    if (const auto bad = attention->end_on_device()) finite.found(*bad);
+  }
+
+  /// Waits for the parts, also if one fails.
+  void queue_parts(const ComputeGraph& of, device::Device& device) {
+    struct Wait {
+      device::Device& queued;
+      ~Wait() { queued.synchronize(); }
+    } const wait{device};
+    ggml_cgraph* const graph = of.graph();
     for_each_part(graph, [&](int first, int end) {
       if (stop && stop()) throw Interrupted("interrupted");
       const auto* const node = ggml_graph_node(graph, first);
@@ -118,9 +128,6 @@ struct Executor::Impl {
       compute_on_host(on_host.copy(graph, first, end));
       on_host.write();
     });
-    device.synchronize();
-    if (slots.empty()) return;
-    if (const auto bad = attention->end_on_device()) finite.found(*bad);
   }
 
   void compute(const ComputeGraph& graph) {

@@ -59,8 +59,6 @@ void GatheredRows::add_runs(const cache::LayerScratch& scratch, const std::byte*
     run.to = to;
     run.rows = numbers;
     run.count = static_cast<std::int32_t>(rows[head].size());
-    run.from_step = 1;
-    run.sign = 1;
     runs_.push_back(run);
     to += rows[head].size() * bytes;
     numbers += rows[head].size();
@@ -88,7 +86,7 @@ void GatheredRows::scatter(const cache::LayerScratch& scratch, Rows rows) const 
   const std::byte* value = key + on_host_.size() / 2;
   for (std::size_t head = 0; head < rows.size(); ++head) {
     for (const auto row : rows[head]) {
-      const auto to = scratch.missing(static_cast<int>(head), row);
+      const auto to = scratch.addresses(static_cast<int>(head), row);
       std::memcpy(to.keys, key, bytes);
       std::memcpy(to.values, value, bytes);
       key += bytes;

@@ -154,7 +154,7 @@ void LayerStep::place_probabilities() {
   const auto group = as_size(shape_.group());
   width_.assign(as_size(rows_) * as_size(shape_.kv_heads), 0);
   for (const auto& captured : items_.captured()) {
-    auto& width = width_[as_size(captured.row) * as_size(shape_.kv_heads) + as_size(captured.kv_head)];
+    auto& width = width_[lane_of(captured.row, captured.kv_head)];
     width = std::max(width, captured.first + captured.count);
   }
   probabilities_.clear();
@@ -172,8 +172,8 @@ void LayerStep::address() {
   address_changes();
 }
 
-std::size_t LayerStep::lane_of(const DecodeItem& item) const {
-  return as_size(item.row) * as_size(shape_.kv_heads) + as_size(item.kv_head);
+std::size_t LayerStep::lane_of(int row, int kv_head) const {
+  return as_size(row) * as_size(shape_.kv_heads) + as_size(kv_head);
 }
 
 /// Fills in the items, whose arrays have addresses now.
@@ -182,7 +182,7 @@ void LayerStep::address_items() {
   auto* to = staging.host<DecodeItem>(staged_.items);
   for (const auto& item : items_.items()) {
     auto task = item.task;
-    const auto lane = lane_of(task);
+    const auto lane = lane_of(task.row, task.kv_head);
     if (item.positions) task.positions = staging.at<std::int32_t>(staged_.positions) + *item.positions;
     if (item.centres) {
       task.rows = staging.at<std::int32_t>(staged_.centres) + *item.centres;
@@ -203,8 +203,6 @@ void LayerStep::address_changes() {
     StoredRun run{};
     run.to_rows = staging.at<std::int32_t>(changed.to_rows);
     run.count = changed.count;
-    run.from_step = 1;
-    run.sign = 1;
     run.from = staging.at<std::byte>(changed.keys);
     run.from_scales = staging.at<std::byte>(changed.key_scales);
     run.to = changed.to.keys;
@@ -260,7 +258,7 @@ bool LayerStep::decode(const float* q, float* out, float* partial) const {
 
 void LayerStep::deliver(const float* work) const {
   for (const auto& captured : items_.captured()) {
-    const auto lane = as_size(captured.row) * as_size(shape_.kv_heads) + as_size(captured.kv_head);
+    const auto lane = lane_of(captured.row, captured.kv_head);
     const auto width = as_size(width_[lane]);
     const float* const first = work + probabilities_[lane] / sizeof(float) + captured.first;
     for (std::size_t g = 0; g < as_size(shape_.group()); ++g)

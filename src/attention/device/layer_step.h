@@ -53,7 +53,6 @@ class LayerStep {
   void deliver(const float* work) const;
 
   const Shape& shape() const { return shape_; }
-  int rows() const { return rows_; }
   /// The copies that are read.
   std::span<LaneRows* const> copies() const { return copies_; }
   /// The copy of lanes. REQUIRES: they are read.
@@ -81,7 +80,8 @@ class LayerStep {
   void place_probabilities();
   void address_items();
   void address_changes();
-  std::size_t lane_of(const winnow::device::DecodeItem& item) const;
+  /// Index of a row's KV head.
+  std::size_t lane_of(int row, int kv_head) const;
   /// A copy, for the type of all.
   const LaneRows& any_copy() const { return *copies_.front(); }
 

@@ -45,7 +45,6 @@ std::vector<StoredRun> ScratchRows::runs(const cache::LayerScratch& scratch, con
     run.to = memory_.at(to + place(scratch, head, first));
     run.count = scratch.size() - first;
     run.from_step = scratch.kv_heads();
-    run.sign = 1;
     out.push_back(run);
   };
   for (int head = 0; head < scratch.kv_heads(); ++head) {
@@ -58,7 +57,7 @@ std::vector<StoredRun> ScratchRows::runs(const cache::LayerScratch& scratch, con
 void ScratchRows::read(const cache::LayerScratch& scratch, int first) {
   const std::size_t bytes = as_size(rows() - first) * cache::row_bytes(scratch.type(), scratch.head_dim());
   for (int head = 0; head < scratch.kv_heads(); ++head) {
-    const auto to = scratch.missing(head, first);
+    const auto to = scratch.addresses(head, first);
     const std::size_t at = place(scratch, head, first);
     memory_.read(at, {to.keys, bytes});
     memory_.read(values_ + at, {to.values, bytes});

@@ -19,7 +19,8 @@ class StepContext {
   StepContext(winnow::device::Device& of, MemoryAccount& account)
       : device(of), gate(of, "attention of decode steps"), account_(account) {}
 
-  /// Rotations by positions whose magnitudes are below `end`. Throws MemoryError.
+  /// Rotations by positions whose magnitudes are below `end`, valid until the next call for the same Rope. Throws
+  /// MemoryError.
   winnow::device::Angles angles(const Rope& rope, std::int32_t end);
 
   winnow::device::Device& device;

@@ -2,6 +2,7 @@
 #include "attention/device/whole_step.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/as_size.h"
 #include "winnow/error.h"
@@ -94,8 +95,6 @@ void WholeStep::address(Layer& layer) {
     StoredRun run{};
     run.from = from;
     run.count = count;
-    run.from_step = 1;
-    run.sign = 1;
     return run;
   };
   const std::size_t entered = layer.entered.size();
@@ -165,8 +164,8 @@ std::optional<int> WholeStep::finish(const std::function<void(int layer, const N
   arrays_.work.read(0, std::span(on_host_));
   std::optional<int> first_bad;
   for (std::size_t i = 0; i < layers_.size(); ++i) {
-    const auto& layer = layers_[i];
-    if (!layer.is_done) continue;
+    auto& layer = layers_[i];
+    if (!std::exchange(layer.is_done, false)) continue;
     layer.step.deliver(reinterpret_cast<const float*>(on_host_.data()));
     if (!layer.has_rows()) continue;
     const auto number = static_cast<int>(i);

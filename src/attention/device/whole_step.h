@@ -15,7 +15,8 @@
 namespace winnow::attention::device {
 
 /// All layers of a step whose tensors are in the device's memory: one copy to the device before the first layer, one
-/// back after the last. New rows are stored in the copies of lanes by kernels, and kept for the host's lanes.
+/// back after the last. New rows are stored in the copies of lanes by kernels, and kept for the host's lanes. REQUIRES:
+/// nothing is rotated.
 class WholeStep final : public DeviceStep {
  public:
   explicit WholeStep(StepContext& context) : context_(context), arrays_(context.device) {}
@@ -36,7 +37,7 @@ class WholeStep final : public DeviceStep {
     std::size_t kept = 0;  ///< offset of StoredRun [2]: keys and values of all rows
     std::size_t rows = 0;  ///< offset of both in the work space
     bool is_left = false;  ///< to the host
-    bool is_done = false;
+    bool is_done = false;  ///< queued, and not taken yet
 
     bool has_rows() const { return !is_left && !entered.empty(); }
   };
