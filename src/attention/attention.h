@@ -147,9 +147,9 @@ class DeviceStep {
   virtual void upload() = 0;
   /// Queues the attention of a layer. Returns false if the host has to compute it.
   virtual bool attend(int layer) = 0;
-  /// Waits for the device. Calls `take` for each layer that it has computed since the last call, with the rows that have
-  /// entered lanes, in the host's memory. The caller stores them in the lanes. Returns the first of these layers with a
-  /// number that is not finite.
+  /// Waits for the device. Calls `take` for each layer that it has computed since the last call, with the rows that
+  /// have entered lanes, in the host's memory. The caller stores them in the lanes. Returns the first of these layers
+  /// with a number that is not finite.
   virtual std::optional<int> finish(const std::function<void(int layer, const NewRows& rows)>& take) = 0;
 };
 
