@@ -55,10 +55,7 @@ class HostDevice {
     const std::scoped_lock lock(queue_mutex_);
     queue_.push_back(std::move(work));
   }
-  void synchronize() {
-    const std::scoped_lock lock(queue_mutex_);
-    for (const auto& work : std::exchange(queue_, {})) work();
-  }
+  void synchronize();
   /// Queues nodes [first, end) of a graph.
   void queue_part(ggml_cgraph* graph, int first, int end);
 
@@ -214,6 +211,15 @@ ggml_backend_buffer_t HostDevice::allocate(std::size_t bytes) {
   return ggml_backend_buffer_init(&type_, calls, block, bytes);
 }
 
+/// Unlocks the memory once for all work, which takes long.
+void HostDevice::synchronize() {
+  const std::scoped_lock lock(queue_mutex_);
+  const auto all = std::exchange(queue_, {});
+  if (all.empty()) return;
+  const Open open(*this);
+  for (const auto& work : all) work();
+}
+
 void HostDevice::queue_part(ggml_cgraph* graph, int first, int end) {
   std::vector<ggml_tensor*> nodes(ggml_graph_nodes(graph) + first, ggml_graph_nodes(graph) + end);
   queue([this, nodes = std::move(nodes)] {
@@ -221,7 +227,7 @@ void HostDevice::queue_part(ggml_cgraph* graph, int first, int end) {
     const ggml_context_ptr context(ggml_init(params));
     ggml_cgraph* const part = ggml_new_graph_custom(context.get(), nodes.size(), false);
     for (auto* const node : nodes) ggml_graph_add_node(part, node);
-    compute(part);
+    ggml_backend_graph_compute(cpu_, part);
   });
 }
 
@@ -239,14 +245,13 @@ void HostDevice::release(void* block) {
 
 namespace {
 
-/// Queues a kernel, which runs while the memory of the device, which is the stream, is unlocked.
+/// Queues a kernel of a device, which is the stream.
 template <auto kernel, class Task>
 const char* queued(const Task& task, void* stream) {
   auto& device = *static_cast<HostDevice*>(stream);
   if (!device.take_task()) return "no kernel for this device";
   ++kernels;
-  device.queue([&device, task] {
-    const HostDevice::Open open(device);
+  device.queue([task] {
     if (const char* const refusal = (winnow_kernels()->*kernel)(task, nullptr)) throw std::logic_error(refusal);
   });
   return nullptr;
