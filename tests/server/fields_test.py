@@ -190,7 +190,7 @@ def test_a_budget_of_too_few_bytes_says_how_many_are_needed(server):
         return {"prompt": [5] * 60, "max_tokens": 2, "winnow": {"kv": "snapkv", "budget": budget}}
 
     error = refused(server, COMPLETION, body("1KiB"))
-    assert error["param"] == "winnow.budget" and "a budget of 1KiB has room for 0 entries per KV head" in error["message"], error
+    assert error["param"] == "winnow.budget" and "a budget of 1KiB has room for 1 entries per KV head" in error["message"], error
     least = int(re.search(r": give (\d+)KiB or more$", error["message"])[1])
     assert refused(server, COMPLETION, body(f"{least - 1}KiB"))["param"] == "winnow.budget"
     assert server.good(COMPLETION, body(f"{least}KiB"))["winnow"]["entries_per_head"] >= 17
