@@ -5,7 +5,7 @@
 
 namespace winnow::device {
 
-/// What became of work that a device was asked for.
+/// Outcome of work that a device was asked for.
 enum class OnDevice : std::uint8_t {
   not_done,    ///< the host has to do it
   done,        ///< in the device's memory

@@ -81,7 +81,7 @@ class LaneAttention : public TeamAttention {
   policy::SequenceLayer& layer_of(int row, int layer) const { return rows_[row].sequence->layer(layer); }
   bool is_shared(int kv_layer) const { return hparams_.last_reader(kv_layer) != kv_layer; }
 
-  /// Where a row of a planned step has entered a lane.
+  /// Place at which a row of a planned step has entered a lane.
   struct Entered {
     int slot = 0;
     int length = 0;  ///< of the lane then
