@@ -51,7 +51,7 @@ class LaneAttention : public TeamAttention {
   /// `placed`: [rows] places in `probabilities`. `calibration` may be null if no method needs it.
   LaneAttention(attention::DecodeAttention& attention, const model::Hparams& hparams, std::span<const StepRow> rows,
                 std::span<const RowProbabilities> placed, float* probabilities, const Calibration* calibration);
-  /// Whether no layer has to wait for the host. Layers wait if their method chooses what a query reads, needs a layer's
+  /// True if no layer has to wait for the host. Layers wait if their method chooses what a query reads, needs a layer's
   /// input, or rotates keys.
   static bool can_plan(const model::Hparams& hparams, std::span<const StepRow> rows);
   /// True if rows have entered the lanes of all layers before the graph runs.
