@@ -35,7 +35,7 @@ struct RowProbabilities {
 
 /// Places of layers' probabilities.
 struct LayerPlaces {
-  /// Of layers whose probabilities are used at once: of all layers in a step that is planned on a device, else of two,
+  /// Number of layers whose probabilities are used at once: all layers in a step that is planned on a device, else two,
   /// since those of one layer are still in use while the next one attends.
   int layers = 2;
   int all = 2;  ///< with the sums

@@ -14,6 +14,9 @@ class KernelGate {
   /// `what`: the part of attention that is otherwise computed on the CPU, at the beginning of a sentence.
   KernelGate(const winnow::device::Device& device, const char* what) : device_(device), what_(what) {}
 
+  /// True if the kernels of attention take heads of this size.
+  static bool takes_heads(int dim) { return dim % winnow::device::kHeadUnit == 0 && dim <= winnow::device::kMostHead; }
+
   bool is_open() const { return is_open_; }
   /// Takes a kernel's answer: null, or the reason of its refusal. Returns false if it refused.
   bool accepts(const char* refusal);

@@ -44,8 +44,7 @@ bool LayerStep::supports(const Shape& shape, const Rope& rope, std::span<const D
     return read.run.centres != nullptr && read.run.rotate_to == nullptr;
   };
   const bool rotated = std::ranges::any_of(reads, rotates);
-  return shape.head_dim % winnow::device::kHeadUnit == 0 && shape.head_dim <= winnow::device::kMostHead &&
-         !reads.empty() && std::ranges::none_of(reads, is_lacking) &&
+  return KernelGate::takes_heads(shape.head_dim) && !reads.empty() && std::ranges::none_of(reads, is_lacking) &&
          (!rotated || rope.frequency.size() % winnow::device::kHeadUnit == 0);
 }
 

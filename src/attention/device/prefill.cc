@@ -21,14 +21,13 @@ bool is_supported(ElementType type) { return type == ElementType::f16 || type ==
 }  // namespace
 
 bool Prefill::supports(const cache::LayerScratch& scratch) const {
-  const auto& shape = chunk_.shape;
   const auto is_lacking = [end = end()](const ColumnStatistics* c) {
     const auto& request = c->request();
     const bool has_no_kernel = !request.power.empty() || request.rows.kind == QueryRowSet::Kind::copies;
     return has_no_kernel && request.rows.first(c->size()) < end;
   };
-  return gate_.is_open() && is_supported(scratch.type()) && shape.head_dim % winnow::device::kHeadUnit == 0 &&
-         shape.head_dim <= winnow::device::kMostHead && std::ranges::none_of(chunk_.columns, is_lacking) &&
+  return gate_.is_open() && is_supported(scratch.type()) && KernelGate::takes_heads(chunk_.shape.head_dim) &&
+         std::ranges::none_of(chunk_.columns, is_lacking) &&
          (chunk_.past == nullptr || chunk_.past->type() == scratch.type());
 }
 

@@ -12,7 +12,7 @@
 
 namespace winnow::attention::device {
 
-/// What all steps of a session share.
+/// State that all steps of a session share.
 class StepContext {
  public:
   /// REQUIRES: the device has kernels and outlives this object.
