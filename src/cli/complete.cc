@@ -35,7 +35,7 @@ void add(const std::vector<MethodInfo>& methods, Candidates& to) {
 
 Candidates methods() {
   Candidates out;
-  add({describe_recommended()}, out);
+  add(describe_recommended(), out);
   add(list_methods(), out);
   add(list_wrappers(), out);
   return out;

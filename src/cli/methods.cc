@@ -67,10 +67,8 @@ std::string methods_json(const std::vector<MethodInfo>& methods) {
 /// Shows all methods; or presets and wrappers with this name (quest and kvzip are both); or the parts of any other
 /// spec.
 void show_methods(const std::string& name, Form form) {
-  auto methods = list_methods();
-  methods.insert(methods.begin(), describe_recommended());
-  const auto wrappers = list_wrappers();
-  methods.insert(methods.end(), wrappers.begin(), wrappers.end());
+  auto methods = describe_recommended();
+  for (const auto& more : {list_methods(), list_wrappers()}) methods.insert(methods.end(), more.begin(), more.end());
   if (!name.empty()) std::erase_if(methods, [&](const auto& m) { return m.name != name; });
   if (methods.empty()) methods.push_back(describe_method(name));
   if (form == Form::json) return write_stdout(methods_json(methods));

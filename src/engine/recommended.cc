@@ -10,38 +10,78 @@
 
 namespace winnow {
 
-Spec recommended(Protocol protocol) {
-  if (protocol == Protocol::agnostic) return Spec::parse("kvzip:rank=model");
-  return Spec::parse(
-      "refit(ada(kvzip(span(snapkv:window=question,rows=max,kernel=1,gqa=max):power=1.5):chunk=512,after=chunk):"
-      "floor=0,over=model)");
+namespace {
+
+std::string_view spec_of(Protocol protocol, Recommended which) {
+  const bool aware = protocol == Protocol::aware;
+  switch (which) {
+    case Recommended::best:
+      return aware ? "refit(ada(kvzip(span(snapkv:window=question,question-share=25,rows=max,kernel=1,gqa=max):"
+                     "power=1.5):chunk=512,after=chunk):floor=0,over=model)"
+                   : "kvzip:rank=model";
+    case Recommended::fast:
+      return aware ? "refit(ada(span(snapkv:window=question,question-share=25,rows=max,kernel=1,gqa=max)):floor=0)"
+                   : "expected-attention:softmax=all";
+  }
+  return {};
 }
 
-MethodInfo describe_recommended() {
-  return {std::string(kAuto),
-          "the recommended method",
+struct Label {
+  std::string spec;
+  std::string text;
+};
+
+const std::vector<Label>& labels() {
+  static const auto out = [] {
+    std::vector<Label> all;
+    for (const auto which : kRecommended) {
+      for (const auto protocol : kProtocols)
+        all.push_back({recommended(protocol, which).print(),
+                       fmt::format("{}{}", name_of(which), protocol == Protocol::aware ? "" : " (question-agnostic)")});
+    }
+    return all;
+  }();
+  return out;
+}
+
+MethodInfo described(Recommended which, std::string summary) {
+  return {std::string(name_of(which)),
+          std::move(summary),
           "",
-          {{"question-aware", recommended(Protocol::aware).print()},
-           {"question-agnostic", recommended(Protocol::agnostic).print()}},
+          {{"question-aware", recommended(Protocol::aware, which).print()},
+           {"question-agnostic", recommended(Protocol::agnostic, which).print()}},
           {}};
 }
 
+}  // namespace
+
+std::optional<Recommended> recommended_by_name(std::string_view name) {
+  const auto* const found = std::ranges::find_if(kRecommended, [&](auto which) { return name_of(which) == name; });
+  return found == kRecommended.end() ? std::nullopt : std::optional(*found);
+}
+
+Spec recommended(Protocol protocol, Recommended which) { return Spec::parse(spec_of(protocol, which)); }
+
+std::vector<MethodInfo> describe_recommended() {
+  return {described(Recommended::best, "the recommended method"),
+          described(Recommended::fast, "the recommended method if reading must be fast")};
+}
+
 Spec spec_for(std::string_view text, Protocol protocol) {
-  return text == kAuto ? recommended(protocol) : Spec::parse(text);
+  const auto which = recommended_by_name(text);
+  return which ? recommended(protocol, *which) : Spec::parse(text);
 }
 
 std::string method_label(const std::string& spec) {
-  static const std::string aware = recommended(Protocol::aware).print();
-  static const std::string agnostic = recommended(Protocol::agnostic).print();
-  return spec == aware ? std::string(kAuto) : spec == agnostic ? fmt::format("{} (question-agnostic)", kAuto) : spec;
+  const auto found = std::ranges::find(labels(), spec, &Label::spec);
+  return found == labels().end() ? spec : found->text;
 }
 
 std::string label_notes(const std::vector<std::string>& specs) {
   std::string out;
-  for (const auto protocol : kProtocols) {
-    const auto spec = recommended(protocol).print();
+  for (const auto& [spec, text] : labels()) {
     if (std::ranges::find(specs, spec) != specs.end())
-      out += fmt::format("{}{} is {}.", out.empty() ? "" : " ", method_label(spec), spec);
+      out += fmt::format("{}{} is {}.", out.empty() ? "" : " ", text, spec);
   }
   return out;
 }
@@ -58,26 +98,30 @@ CacheChoice CacheChoice::parse(std::optional<std::string_view> kv, std::optional
   if (kv) {
     out.name_method(*kv);
   } else if (budget) {
-    out.spec.reset();
+    out.method = Recommended::best;
   }
   for (const auto protocol : {Protocol::aware, Protocol::agnostic}) out.with(protocol).check();
   return out;
 }
 
 void CacheChoice::name_method(std::string_view kv) {
-  if (kv == kAuto) {
-    spec.reset();
+  if (const auto which = recommended_by_name(kv)) {
+    method = *which;
   } else {
-    spec = Spec::parse(kv);
+    method = Spec::parse(kv);
   }
 }
 
 CacheOptions CacheChoice::with(Protocol protocol) const {
-  auto method = spec ? *spec : recommended(protocol);
-  const auto type = kv_type ? *kv_type : recommended_type(method, budget);
-  return {std::move(method), budget, type};
+  const auto* const given = std::get_if<Spec>(&method);
+  auto spec = given != nullptr ? *given : recommended(protocol, std::get<Recommended>(method));
+  const auto type = kv_type ? *kv_type : recommended_type(spec, budget);
+  return {std::move(spec), budget, type};
 }
 
-std::string CacheChoice::method_name() const { return spec ? spec->print() : std::string(kAuto); }
+std::string CacheChoice::method_name() const {
+  const auto* const given = std::get_if<Spec>(&method);
+  return given != nullptr ? given->print() : std::string(name_of(std::get<Recommended>(method)));
+}
 
 }  // namespace winnow

@@ -37,18 +37,19 @@ bool contains(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-/// Names of methods, wrappers and ask methods.
+/// Names of methods, wrappers and ask methods, with the recommended ones first.
 std::vector<std::string> all_names() {
-  auto out = policy::names_of(list_methods());
-  for (const auto& more : {policy::names_of(list_wrappers()), policy::names_of(list_ask_methods())})
-    out.insert(out.end(), more.begin(), more.end());
+  std::vector<std::string> out;
+  for (const auto& more : {describe_recommended(), list_methods(), list_wrappers(), list_ask_methods()}) {
+    for (const auto& method : more) out.push_back(method.name);
+  }
   return out;
 }
 
 std::vector<NamedMethod> parse_methods(std::string_view text, std::span<const Protocol> protocols) {
-  if (text == kAuto) {
+  if (const auto which = recommended_by_name(text)) {
     std::vector<NamedMethod> out;
-    for (const auto protocol : protocols) out.push_back(named(recommended(protocol)));
+    for (const auto protocol : protocols) out.push_back(named(recommended(protocol, *which)));
     return out;
   }
   const std::string name = policy::SpecReader(text).name();

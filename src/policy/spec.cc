@@ -56,6 +56,7 @@ class Parser {
 
   Parsed preset(const std::string& name, int depth) {
     if (is_wrapper(name) && !is_preset(name)) reader_.fail(fmt::format("{} needs a method in brackets", name));
+    if (name == kAuto) reader_.fail("auto and auto:fast are whole specs, without brackets or other options");
     if (!is_preset(name)) policy::refuse_unknown("method", name, names_at(depth));
     const auto& found = policy::find_named(registry_.presets, name, "method");
     policy::Given given = reader_.options(name, found.options);
@@ -98,11 +99,15 @@ class Parser {
             fmt::format("{}({}){}", name, inner.full, print_all(given.values, found.options))};
   }
 
-  /// Names that are valid at a depth. `auto` can only be a whole spec, and callers recognise it before they parse.
+  /// Names that are valid at a depth. A recommended one can only be a whole spec, and callers recognise it before they
+  /// parse.
   std::vector<std::string> names_at(int depth) const {
-    auto out = policy::names_of(registry_.presets);
+    std::vector<std::string> out;
+    if (depth == 1) {
+      for (const auto which : kRecommended) out.emplace_back(name_of(which));
+    }
+    for (const auto& preset : registry_.presets) out.push_back(preset.name);
     for (const auto& wrapper : registry_.wrappers) out.push_back(wrapper.name + "(X)");
-    if (depth == 1) out.insert(out.begin(), std::string(kAuto));
     return out;
   }
 

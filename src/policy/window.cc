@@ -4,6 +4,7 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <iterator>
 
 #include "policy/observers/columns.h"
@@ -47,7 +48,8 @@ WindowRows window_rows(const Options& options) {
 }  // namespace
 
 int WindowLength::kept(const LayerPrompt& prompt, int budget) const {
-  const int question = std::min(prompt.question > 0 ? prompt.question : kUsual, budget / 2);
+  const int question = std::min(prompt.question > 0 ? prompt.question : kUsual,
+                                static_cast<int>(std::int64_t{budget} * question_percent / 100));
   const int length = most.value_or(question);
   return percent ? std::min(std::max(1, prompt.tokens * *percent / 100), length) : length;
 }
@@ -55,16 +57,17 @@ int WindowLength::kept(const LayerPrompt& prompt, int budget) const {
 std::string WindowLength::text(std::string_view what) const {
   const std::string share = percent ? fmt::format(", at most {} % of the prompt's", *percent) : "";
   return most ? fmt::format("the last {} {}{}", *most, what, share)
-              : fmt::format("the question's last {}, at most half of the budget{}", what, share);
+              : fmt::format("the question's last {}, at most {} % of the budget{}", what, question_percent, share);
 }
 
 std::vector<Option> window_length_options(std::string effect, std::string window) {
   return {{"window", Option::WordOrInteger{std::move(window), 1, 65536, "question"}, std::move(effect)},
-          {"window-share", Option::WordOrInteger{"any", 1, 100}, "largest window, in percent of the prompt"}};
+          {"window-share", Option::WordOrInteger{"any", 1, 100}, "largest window, in percent of the prompt"},
+          {"question-share", Option::Integer{50, 1, 100}, "largest window=question, in percent of the budget"}};
 }
 
 WindowLength window_length(const Options& options) {
-  return {options.integer_if("window"), options.integer_if("window-share")};
+  return {options.integer_if("window"), options.integer_if("window-share"), options.integer("question-share")};
 }
 
 Option rows_option() { return {"rows", Option::Choice{"sum", {"sum", "max"}}, "reduction over the window's queries"}; }
@@ -79,8 +82,7 @@ Option gqa_option() {
 
 std::vector<Option> window_options(std::vector<Option> more, const WindowDefaults& defaults) {
   std::vector<Option> out = window_length_options(
-      "last queries that are observed, and last entries that are always kept; question: those of the question, at most "
-      "half of the budget",
+      "last queries that are observed, and last entries that are always kept; question: those of the question",
       defaults.window);
   std::vector<Option> rest = {
       rows_option(),

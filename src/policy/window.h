@@ -15,8 +15,9 @@ namespace winnow::policy {
 
 /// Number of a prompt's last tokens that a method observes and always keeps.
 struct WindowLength {
-  std::optional<int> most;     ///< nullopt: the length of the question, at most half of the budget
+  std::optional<int> most;     ///< nullopt: the length of the question, within its share of the budget
   std::optional<int> percent;  ///< upper bound, as a share of the prompt
+  int question_percent;        ///< of the budget: upper bound of the question's length
 
   /// Number of always kept tokens, possibly more than the prompt has.
   int kept(const LayerPrompt& prompt, int budget) const;
@@ -28,7 +29,7 @@ struct WindowLength {
   std::string text(std::string_view what) const;
 };
 
-/// Options `window`, with the effect given by the caller, and `window-share`.
+/// Options `window`, with the effect given by the caller, `window-share` and `question-share`.
 std::vector<Option> window_length_options(std::string effect, std::string window = "32");
 WindowLength window_length(const Options& options);
 
@@ -46,7 +47,8 @@ struct WindowDefaults {
   std::string weights = "none";
 };
 
-/// Options `window`, `window-share`, `rows`, `weights`, `kernel`, `pool`, `pad`, `gqa`, and then `more`.
+/// Options `window`, `window-share`, `question-share`, `rows`, `weights`, `kernel`, `pool`, `pad`, `gqa`, and then
+/// `more`.
 std::vector<Option> window_options(std::vector<Option> more = {}, const WindowDefaults& defaults = {});
 
 /// SnapKV itself, uniform over layers and heads. Throws UsageError for an even kernel.

@@ -36,8 +36,9 @@ constexpr int kTurn = 70;  // read layer by layer
 std::vector<std::string> all_specs() {
   std::vector<std::string> out;
   for (const auto& preset : policy::built_in().presets) out.push_back(preset.name);
-  out.push_back(recommended(Protocol::aware).print());
-  out.push_back(recommended(Protocol::agnostic).print());
+  for (const auto which : kRecommended) {
+    for (const auto protocol : kProtocols) out.push_back(recommended(protocol, which).print());
+  }
   return out;
 }
 

@@ -660,6 +660,7 @@ TEST(CacheChoices, keep_q8_0_within_bytes_unless_they_say_otherwise) {
   };
   EXPECT_EQ(type("snapkv", "64MiB"), "q8_0");
   EXPECT_EQ(type("auto", "64KiB"), "q8_0");
+  EXPECT_EQ(type("auto:fast", "64KiB"), "q8_0");
   EXPECT_EQ(type("snapkv", "64MiB", "f16"), "f16");
   EXPECT_EQ(type("snapkv", "512"), "f16");
   EXPECT_EQ(type("snapkv", "10%"), "f16");

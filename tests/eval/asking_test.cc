@@ -47,15 +47,18 @@ TEST(Methods, lists_have_caches_and_asks) {
   EXPECT_EQ(types[1].ask()->kv_type.print(), "q8_0");
 }
 
-TEST(Methods, auto_is_what_is_recommended_for_the_protocols) {
-  const std::vector<std::string> list = {"auto"};
+TEST(Methods, recommended_ones_go_by_the_protocols) {
   const std::vector<std::string> budgets = {"64"};
   const std::vector<std::string> types = {"f32"};
-  for (const auto protocol : kProtocols) {
-    const auto methods = winnow::eval::methods_of(list, budgets, types, std::array{protocol});
-    EXPECT_EQ(specs_of(methods), std::vector{recommended(protocol).print() + "@64"});
+  for (const auto which : kRecommended) {
+    const std::vector<std::string> list{std::string(name_of(which))};
+    for (const auto protocol : kProtocols) {
+      const auto methods = winnow::eval::methods_of(list, budgets, types, std::array{protocol});
+      EXPECT_EQ(specs_of(methods), std::vector{recommended(protocol, which).print() + "@64"});
+    }
+    EXPECT_EQ(methods_of(list, budgets).size(), 2U);
   }
-  EXPECT_EQ(methods_of(list, budgets).size(), 2U);
+  EXPECT_NE(usage_error([] { methods_of({"auto:slow"}, {"64"}); }).find("auto:fast"), std::string::npos);
 }
 
 TEST(Methods, that_cannot_be_are_refused) {

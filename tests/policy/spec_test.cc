@@ -92,7 +92,12 @@ TEST(Spec, wrappers_nest_and_read_back) {
 
 TEST(Spec, errors_name_what_is_near_and_what_there_is) {
   const auto unknown = error_of([] { Spec::parse("snapky"); });
-  EXPECT_EQ(unknown.find("unknown method 'snapky': did you mean snapkv? There are auto, full, "), 0U) << unknown;
+  EXPECT_EQ(unknown.find("unknown method 'snapky': did you mean snapkv? There are auto, auto:fast, full, "), 0U)
+      << unknown;
+  for (const char* spec : {"auto:slow", "refit(auto)", "ada(auto:fast)"}) {
+    EXPECT_NE(error_of([&] { Spec::parse(spec); }).find("auto and auto:fast are whole specs"), std::string::npos)
+        << spec;
+  }
   for (const auto& preset : policy::built_in().presets)
     EXPECT_NE(unknown.find(preset.name), std::string::npos) << unknown;
   for (const auto& wrapper : policy::built_in().wrappers)

@@ -134,24 +134,26 @@ def test_a_temperature_is_sent_where_one_was_chosen(page, server):
     assert page.js("window.sent.map(body => body.temperature ?? null)") == [None, 0.65]
 
 
-def test_auto_is_a_method_whose_spec_is_told_below(page, server):
-    """The page calls it `auto` in the menu and wherever it names the method of a request."""
-    told = json.loads(subprocess.run([WINNOW, "methods", "auto", "--json"], capture_output=True, check=True).stdout)[0]
+@pytest.mark.parametrize("name", ["auto", "auto:fast"])
+def test_a_recommended_method_has_its_spec_told_below(page, server, name):
+    """The page has its name in the menu and wherever it names the method of a request."""
+    told = json.loads(subprocess.run([WINNOW, "methods", name, "--json"], capture_output=True, check=True).stdout)[0]
     offered = {method["name"]: method for method in server.get("/props")[1]["methods"]}
-    assert next(iter(offered)) == "auto" and offered["auto"] == {"name": "auto", "summary": told["summary"], "needs_budget": True, "specs": told["parts"]}
+    assert list(offered)[:2] == ["auto", "auto:fast"]
+    assert offered[name] == {"name": name, "summary": told["summary"], "needs_budget": True, "specs": told["parts"]}
     page.choose("#method", "snapkv")
     page.type("#method-options", "window=8")
-    page.choose("#method", "auto")
+    page.choose("#method", name)
     for protocol, spec in told["parts"].items():
         page.choose("#protocol", protocol)
         assert page.text("#method-summary") == f"{told['summary']}: {spec}"
         assert page.js("document.getElementById('method-options').disabled") and not page.js("document.getElementById('budget').disabled")
         say(page, "and?", TEXT)
-        assert "auto @ 40" in page.text("article:last-child .figures")
-        assert kept_of_last(page, server)["spec"] == spec and page.text("#kept-head").startswith("auto @ 40: ")
+        assert f"{name} @ 40" in page.text("article:last-child .figures")
+        assert kept_of_last(page, server)["spec"] == spec and page.text("#kept-head").startswith(f"{name} @ 40: ")
         assert page.js("document.getElementById('kept-head').title") == spec
-        with server.begin_post("/v1/completions", {"prompt": TEXT, "max_tokens": 90_000, "stream": True, "winnow": {"kv": "auto", "budget": 50, "protocol": protocol}}):
-            page.wait("document.querySelector('#requests-list p')?.textContent === 'auto @ 50'")
+        with server.begin_post("/v1/completions", {"prompt": TEXT, "max_tokens": 90_000, "stream": True, "winnow": {"kv": name, "budget": 50, "protocol": protocol}}):
+            page.wait(f"document.querySelector('#requests-list p')?.textContent === '{name} @ 50'")
             assert page.js("document.querySelector('#requests-list p').title") == spec
         server.wait_until_idle()
         page.wait("!document.getElementById('requests-empty').hidden")

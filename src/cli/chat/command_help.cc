@@ -38,8 +38,10 @@ std::vector<ChatCommandInfo> meant(const Typed& typed) {
 }
 
 std::vector<std::string> method_names() {
-  std::vector<std::string> names{std::string(kAuto)};
-  for (const auto& method : list_methods()) names.push_back(method.name);
+  std::vector<std::string> names;
+  for (const auto& methods : {describe_recommended(), list_methods()}) {
+    for (const auto& method : methods) names.push_back(method.name);
+  }
   return names;
 }
 

@@ -158,7 +158,8 @@ std::vector<ChatCommandInfo> chat_commands() {
 }
 
 Spec endless_spec(const std::string& text, Protocol protocol) {
-  return text == kAuto ? recommended(protocol) : Spec::parse_endless(text);
+  const auto which = recommended_by_name(text);
+  return which ? recommended(protocol, *which) : Spec::parse_endless(text);
 }
 
 std::string resumed(const Chat& chat) {

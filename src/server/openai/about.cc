@@ -68,13 +68,14 @@ Json keeping_field(const RequestDefaults& defaults) {
           {"protocol", defaults.protocol == Protocol::aware ? "question-aware" : "question-agnostic"}};
 }
 
-/// The methods, beginning with `auto` and the specs that it stands for.
+/// The methods, beginning with the recommended ones and the specs that they stand for.
 Json methods_json() {
-  const MethodInfo chosen = describe_recommended();
-  Json specs = Json::object();
-  for (const auto& part : chosen.parts) specs[part.place] = part.text;
-  Json out =
-      Json::array({{{"name", chosen.name}, {"summary", chosen.summary}, {"needs_budget", true}, {"specs", specs}}});
+  Json out = Json::array();
+  for (const auto& method : describe_recommended()) {
+    Json specs = Json::object();
+    for (const auto& part : method.parts) specs[part.place] = part.text;
+    out.push_back({{"name", method.name}, {"summary", method.summary}, {"needs_budget", true}, {"specs", specs}});
+  }
   for (const auto& method : list_methods())
     out.push_back({{"name", method.name},
                    {"summary", method.summary},

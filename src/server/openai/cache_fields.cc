@@ -94,8 +94,8 @@ CacheOptions read_cache(Fields& fields, const CacheChoice& defaults, Protocol pr
   const auto budget = budget_text(fields);
   if (kv) {
     parsed(fields.path("kv"), [&] { return choice.name_method(*kv); });
-  } else if (budget && choice.spec == Spec()) {
-    choice.spec.reset();  // full needs no budget
+  } else if (budget && choice.method_name() == "full") {
+    choice.method = Recommended::best;  // full needs no budget
   }
   if (budget) choice.budget = parsed(fields.path("budget"), [&budget] { return Budget::parse(*budget); });
   if (const auto type = fields.text("kv_type"))

@@ -10,12 +10,13 @@ function fillOptions(props) {
   const defaults = props.default_generation_settings;
   const keep = defaults.winnow;
   chat.methods = new Map(props.methods.map((method) => [method.name, method]));
-  const [name, ...options] = keep.kv.split(":");
-  const names = props.methods.map((method) => method.name);
-  if (!chat.methods.has(name)) names.unshift(keep.kv); // a wrapper
+  const [, method, options] = keep.kv.match(/^([^:]*):?(.*)$/s);
+  const [name, given] = !chat.methods.has(keep.kv) && chat.methods.has(method) ? [method, options] : [keep.kv, ""];
+  const names = props.methods.map((each) => each.name);
+  if (!chat.methods.has(name)) names.unshift(name); // a wrapper
   byId("method").replaceChildren(...names.map((each) => make("option", { value: each }, each)));
-  byId("method").value = chat.methods.has(name) ? name : keep.kv;
-  byId("method-options").value = chat.methods.has(name) ? options.join(":") : "";
+  byId("method").value = name;
+  byId("method-options").value = given;
   byId("budget").value = keep.budget ?? "512";
   byId("protocol").value = keep.protocol;
   byId("max-tokens").value = defaults.max_tokens;
@@ -24,13 +25,13 @@ function fillOptions(props) {
   describeMethod();
 }
 
-/** A spec as the page shows it: `auto` for the long specs that it stands for. */
+/** A spec as the page shows it: a name such as `auto` for the long specs that it stands for. */
 function labelOf(spec) {
-  const auto = [...chat.methods.values()].find((method) => Object.values(method.specs ?? {}).includes(spec));
-  return auto?.name ?? spec;
+  const found = [...chat.methods.values()].find((method) => Object.values(method.specs ?? {}).includes(spec));
+  return found?.name ?? spec;
 }
 
-/** A note about a method: for `auto`, the spec that it stands for with the chosen protocol. */
+/** A note about a method: for `auto` and the like, the spec that it stands for with the chosen protocol. */
 function describeMethod() {
   const method = chat.methods.get(byId("method").value);
   const spec = method?.specs?.[byId("protocol").value];
@@ -95,10 +96,11 @@ function figure(name, value) {
   return make("div", {}, make("dt", {}, name), make("dd", {}, value));
 }
 
-/** The requested method; if it is `auto`, its title has the spec. */
+/** The requested method; if it is recommended, such as `auto`, its title has the spec. */
 function cacheFigure({ winnow, kv }) {
-  const figures = figure("Cache", spelled(kv === "auto" ? kv : winnow.spec, winnow.budget));
-  if (kv === "auto") figures.title = winnow.spec;
+  const recommended = chat.methods.get(kv)?.specs !== undefined;
+  const figures = figure("Cache", spelled(recommended ? kv : winnow.spec, winnow.budget));
+  if (recommended) figures.title = winnow.spec;
   return figures;
 }
 

@@ -124,6 +124,11 @@ TEST(Finch, keeps_what_the_question_attends_to) {
     layer.question = 12;
     EXPECT_EQ(kept(layer.plan("finch:gqa=max,window-share=10", 40), 0, kTokens),
               best_over_rows(layer.group(0), 40, 6, "sum", true));
+    for (const auto& [budget, last] : {std::pair{30, 7}, {63, 12}, {12, 3}}) {
+      EXPECT_EQ(kept(layer.plan("finch:gqa=max,question-share=25", budget), 0, kTokens),
+                best_over_rows(layer.group(0), budget, last, "sum", true))
+          << budget;
+    }
   }
 }
 
