@@ -31,7 +31,7 @@ PYTHON = $$(python=$$(tools/python-with.sh tools/python-requirements.txt -c "imp
 SOURCES = git ls-files '*.cc' '*.h'
 CLANG_FORMAT = $(or $(firstword $(shell command -v clang-format-14)),clang-format)
 
-.PHONY: help demo test build python bench install dist results-page check check-format check-border check-asan check-tsan check-fuzz \
+.PHONY: help demo test build python bench install dist results-page plots check check-format check-border check-asan check-tsan check-fuzz \
 	check-fuzz-python format tidy
 
 help: ## this list
@@ -64,6 +64,18 @@ dist: ## packages in build/dist: a wheel, a .deb, a tar.gz, a Containerfile
 results-page: ## tables and plots of an evaluation's records (RECORDS: their folders) as build/results.html
 	@test -n "$(RECORDS)" || { echo "name the folders of records: make results-page RECORDS=DIR" >&2; exit 2; }
 	@$(call BUILD,release) --target winnow_command; build/release/winnow eval report $(RECORDS) -o build/results.html
+
+# Names of packed records (docs/records), by plot. Time needs records of eval --alone.
+PLOT_BYTES = fidelity
+PLOT_TIME = needles-alone
+# $(call PLOT,NAMES,FILE,OPTIONS…)
+PLOT = tools/records.py unpack build/records $(1); \
+	build/release/winnow eval plot $(addprefix build/records/,$(1)) $(3) -o docs/plots/$(2).svg
+
+plots: ## draw the plots of docs/plots anew from docs/records
+	@$(call BUILD,release) --target winnow_command; mkdir -p docs/plots; \
+	$(call PLOT,$(PLOT_BYTES),quality-over-bytes,--quality kl --over bytes); \
+	$(call PLOT,$(PLOT_TIME),quality-over-time,--over time)
 
 check: check-format test tidy check-asan check-tsan ## all checks but the fuzzers: before you send a change
 

@@ -26,6 +26,7 @@ void add_serve(CLI::App& app);
 
 /// Adds the subcommands of `winnow eval` that use existing records.
 void add_eval_reports(CLI::App& eval);
+void add_eval_plot(CLI::App& eval);
 
 /// Effect of Ctrl-C.
 enum class OnInterrupt : std::uint8_t {

@@ -26,8 +26,6 @@ void add_once(std::vector<T>& to, const T& value) {
   if (std::find(to.begin(), to.end(), value) == to.end()) to.push_back(value);
 }
 
-MethodKey method_of(const Record& record) { return {record.key.spec, record.key.budget, record.key.kv_type}; }
-
 bool is_number(const std::string& text) {
   return !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
 }
@@ -39,19 +37,11 @@ const char* unit_of_length(const std::string& task) {
 /// The full cache's scores, by measurement.
 using FullScores = std::map<Key, double>;
 
-Key without_method(const Record& record) {
-  Key out = record.key;
-  out.spec.clear();
-  out.budget.clear();
-  out.kv_type.clear();
-  return out;
-}
-
 FullScores full_scores_of(const std::vector<Record>& records) {
   FullScores out;
   for (const auto& record : records) {
     const auto method = method_of(record);
-    if (method == MethodKey{"full", "", "f16"} && record.skipped.empty()) out[without_method(record)] = record.score;
+    if (method == MethodKey{"full", "", "f16"} && record.skipped.empty()) out[sample_key(record)] = record.score;
   }
   return out;
 }
@@ -66,7 +56,7 @@ std::optional<double> of_full(const ByTask& by_task, const FullScores& full) {
     double most = 0;
     for (const Record* record : of_task) {
       if (!record->skipped.empty()) continue;
-      const auto found = full.find(without_method(*record));
+      const auto found = full.find(sample_key(*record));
       if (found == full.end()) return {};
       is_perfect = is_perfect && found->second == 1;
       if (found->second <= 0) continue;
@@ -79,13 +69,6 @@ std::optional<double> of_full(const ByTask& by_task, const FullScores& full) {
   return std::accumulate(tasks.begin(), tasks.end(), 0.0) / static_cast<double>(tasks.size());
 }
 
-/// The time of reading, if the record's method was the only one that read the prompt and the task has no time of its
-/// own.
-std::optional<double> reading_time(const Record& record) {
-  const bool is_own = record.group_size == 1 && record.timings.prefill_ms > 0 && !record.values.contains("ttft_ms");
-  return is_own ? std::optional(record.timings.prefill_ms) : std::nullopt;
-}
-
 /// Means of the values that all records have: a value of some tasks does not describe the whole column.
 std::map<std::string, double> values_of(const ByTask& by_task) {
   std::map<std::string, std::vector<double>> all;
@@ -95,7 +78,7 @@ std::map<std::string, double> values_of(const ByTask& by_task) {
       if (!record->skipped.empty()) continue;
       ++records;
       for (const auto& [name, value] : record->values) all[name].push_back(value);
-      if (const auto time = reading_time(*record)) all["read_ms"].push_back(*time);
+      if (const auto time = reading_ms(*record)) all["read_ms"].push_back(*time);
     }
   }
   std::map<std::string, double> out;
@@ -258,6 +241,8 @@ std::vector<Skipped> skipped_in(const Records& records) {
 
 }  // namespace
 
+MethodKey method_of(const Record& record) { return {record.key.spec, record.key.budget, record.key.kv_type}; }
+
 std::string name_of(const MethodKey& method) {
   const auto label = method_label(method.spec);
   return method.kv_type == "f16" ? label : label + ", " + method.kv_type;
@@ -282,6 +267,20 @@ Column column_of(const Record& record) {
   if (const std::string kind = label_of(record, "kind"); !kind.empty())
     out.subset += (out.subset.empty() ? "" : ", ") + kind;
   return out;
+}
+
+Key sample_key(const Record& record) {
+  Key out = record.key;
+  out.spec.clear();
+  out.budget.clear();
+  out.kv_type.clear();
+  out.calibration.clear();
+  return out;
+}
+
+std::optional<double> reading_ms(const Record& record) {
+  const bool is_own = record.group_size == 1 && record.timings.prefill_ms > 0 && !record.values.contains("ttft_ms");
+  return is_own ? std::optional(record.timings.prefill_ms) : std::nullopt;
 }
 
 std::string with_unit(const std::string& label, const std::string& task) {

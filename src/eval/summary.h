@@ -21,6 +21,7 @@ struct MethodKey {
   auto operator<=>(const MethodKey&) const = default;
 };
 
+MethodKey method_of(const Record& record);
 /// The spec, followed by the KV type if it is not f16.
 std::string name_of(const MethodKey& method);
 /// Empty if there is no budget, or one that this version cannot read.
@@ -37,6 +38,13 @@ struct Column {
 std::string name_of(const Column& column);
 /// The column of a record.
 Column column_of(const Record& record);
+
+/// The key of a record's sample: that of all methods measured on it.
+Key sample_key(const Record& record);
+
+/// Milliseconds of reading, if the record's method was the only one that read the prompt and the task has no time of
+/// its own.
+std::optional<double> reading_ms(const Record& record);
 
 /// A label with its unit: "length, tokens", "depth, %".
 std::string with_unit(const std::string& label, const std::string& task);

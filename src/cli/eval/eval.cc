@@ -188,6 +188,7 @@ void add_eval(CLI::App& app) {
   auto* const tasks = command->add_subcommand("tasks", "list the tasks with source, metric and question");
   tasks->callback([] { print_tasks(); });
   add_eval_reports(*command);
+  add_eval_plot(*command);
   command->footer(
       "Examples:\n  winnow eval longbench/hotpotqa -m model.gguf --data DATA --kv full,snapkv,ems --budget 128,512 -o "
       "results\n  winnow eval documents/hotpotqa -m model.gguf --data DATA --kv full,samkv,reuse,epic -o asked");

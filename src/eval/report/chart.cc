@@ -7,39 +7,11 @@
 #include <cmath>
 #include <limits>
 
-#include "eval/report/gnuplot.h"
-#include "eval/report/html.h"
+#include "eval/report/script.h"
 
 namespace winnow::eval {
 
 namespace {
-
-/// Placeholder colours, which embedded() replaces by the page's CSS variables. gnuplot draws nothing else in them.
-constexpr const char* kInk = "#010203";
-constexpr const char* kGrid = "#010204";
-
-std::string series_colour(std::size_t i) { return fmt::format("#0103{:02x}", i + 1); }
-
-/// Quotes a name for gnuplot, with `?` for markup characters: gnuplot does not escape them in its SVG.
-std::string plain(const std::string& text) {
-  std::string out = text;
-  for (char& c : out) {
-    if (c == '<' || c == '>' || c == '&') c = '?';
-  }
-  return gnuplot_text(out);
-}
-
-/// Commands that reset gnuplot, and set terminal, border, tics and key.
-std::string begin(int width, int height, int font) {
-  return fmt::format(
-      "reset\nset terminal svg size {0},{1} dynamic noenhanced font 'sans-serif,{2}'\nset encoding utf8\n"
-      "set border 3 lc rgb '{3}'\nset tics nomirror out scale 0.5 textcolor rgb '{3}'\nset key textcolor rgb '{3}'\n",
-      width, height, font, kInk);
-}
-
-std::string axis(const char* name, const std::string& title) {
-  return fmt::format("set {}label {} textcolor rgb '{}'\n", name, plain(title), kInk);
-}
 
 std::string data_of(const Curve& curve) {
   std::string out;
@@ -85,47 +57,6 @@ std::string labels_of(const char* axis, const std::vector<std::string>& names) {
   return out + ")\n";
 }
 
-void replace_all(std::string& text, const std::string& from, const std::string& to) {
-  for (auto at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size()))
-    text.replace(at, from.size(), to);
-}
-
-/// Replaces both spellings of a colour: gnuplot pads the numbers only in some places.
-void replace_colour(std::string& svg, int red, int green, int blue, const std::string& variable) {
-  replace_all(svg, fmt::format("rgb({:3},{:4},{:4})", red, green, blue), variable);
-  replace_all(svg, fmt::format("rgb({},{},{})", red, green, blue), variable);
-}
-
-void cut_out(std::string& text, const std::string& from, const std::string& to) {
-  for (auto at = text.find(from); at != std::string::npos; at = text.find(from, at)) {
-    const auto end = text.find(to, at);
-    if (end == std::string::npos) return;
-    text.erase(at, end + to.size() - at);
-  }
-}
-
-/// Removes empty groups and white space between elements.
-void squeeze(std::string& svg) {
-  std::string out;
-  bool blank = false;
-  for (const char c : svg) {
-    const bool is_space = c == '\n' || c == '\t' || c == ' ';
-    if (!(is_space && blank)) out += is_space ? ' ' : c;
-    blank = is_space;
-  }
-  replace_all(out, "> <", "><");
-  for (auto at = out.find("></g>"); at != std::string::npos; at = out.find("></g>", at)) {
-    const auto open = out.rfind('<', at);
-    if (out.compare(open, 3, "<g ") == 0) {
-      out.erase(open, at + 5 - open);
-      at = open;
-    } else {
-      at += 5;
-    }
-  }
-  svg = std::move(out);
-}
-
 }  // namespace
 
 std::string script_of(const Chart& chart) {
@@ -135,8 +66,8 @@ std::string script_of(const Chart& chart) {
   for (std::size_t i = 0; i < named; ++i) longest = std::max(longest, chart.curves[i].name.size());
   const std::size_t columns = longest <= kShort ? 2 : 1;
   const std::size_t rows = (named + (chart.level ? 1 : 0) + columns - 1) / columns;
-  std::string out = begin(560, 342 + 19 * static_cast<int>(rows), 15) + axis("x", chart.x_title) +
-                    axis("y", chart.y_title) + tics_of(chart.x_tics);
+  std::string out = begin_script(560, 342 + 19 * static_cast<int>(rows), 15) + axis_title("x", chart.x_title) +
+                    axis_title("y", chart.y_title) + tics_of(chart.x_tics);
   out += fmt::format(
       "set grid lc rgb '{}' lw 0.7\nset xlabel offset 0,0.4\nset key below left Left reverse maxcols {} samplen 2 "
       "width {} height 0.6\n",                          // below the axis title
@@ -165,7 +96,7 @@ std::string script_of(const Chart& chart) {
 
 std::string script_of(const HeatMap& map) {
   constexpr std::size_t kMostNumbers = 8;  // in a row; more would not be legible
-  std::string out = begin(230, 180, 13) + axis("x", map.x_title) + axis("y", map.y_title) +
+  std::string out = begin_script(230, 180, 13) + axis_title("x", map.x_title) + axis_title("y", map.y_title) +
                     labels_of("x", map.columns) + labels_of("y", map.rows);
   out += fmt::format(
       "set tics scale 0\nset lmargin 6.5\nset rmargin 0.5\nset tmargin 0.3\nset bmargin 2.6\nset xlabel offset "
@@ -181,24 +112,6 @@ std::string script_of(const HeatMap& map) {
   for (const auto& [place, score] : map.cells) data += fmt::format("{} {} {:.4g}\n", place.first, place.second, score);
   data += "e\n";
   return out + "\n" + data + (numbers ? data : "");
-}
-
-std::string embedded(std::string svg, std::size_t number, const std::string& title) {
-  cut_out(svg, "<desc>", "</desc>");
-  cut_out(svg, "<filter", "</filter>");
-  cut_out(svg, "<rect x=\"0\" y=\"0\"", "/>");
-  replace_all(svg, "<title>Gnuplot</title>", "<title>" + escaped(title) + "</title>");
-  for (const char* colour : {"black", "white", "gray"}) replace_all(svg, fmt::format(" color=\"{}\"", colour), "");
-  replace_colour(svg, 1, 2, 3, "var(--ink)");
-  replace_colour(svg, 1, 2, 4, "var(--grid)");
-  for (std::size_t i = 0; i < Chart::kColoured; ++i)
-    replace_colour(svg, 1, 3, static_cast<int>(i) + 1, fmt::format("var(--s{})", i));
-  if (svg.find("xlink:href='#gpPt", svg.find("</defs>")) == std::string::npos) cut_out(svg, "<defs>", "</defs>");
-  replace_all(svg, "gpPt", fmt::format("g{}p", number));
-  replace_all(svg, "gpDot", fmt::format("g{}d", number));
-  replace_all(svg, "gnuplot_", fmt::format("g{}_", number));
-  squeeze(svg);
-  return svg;
 }
 
 }  // namespace winnow::eval

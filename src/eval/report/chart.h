@@ -47,8 +47,4 @@ struct HeatMap {
 std::string script_of(const Chart& chart);
 std::string script_of(const HeatMap& map);
 
-/// Prepares an SVG for a page with several: colours become the page's variables (--ink, --grid, --s0 …), names become
-/// unique, and unneeded parts are removed.
-std::string embedded(std::string svg, std::size_t number, const std::string& title);
-
 }  // namespace winnow::eval

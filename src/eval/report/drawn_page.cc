@@ -6,6 +6,7 @@
 #include "eval/report/gnuplot.h"
 #include "eval/report/html.h"
 #include "eval/report/page.h"
+#include "eval/report/svg.h"
 
 namespace winnow::eval {
 
@@ -24,7 +25,7 @@ DrawnPage::DrawnPage(const std::string& title)
     : html_(fmt::format("<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" "
                         "content=\"width=device-width, initial-scale=1\"><title>{}</title><style>{}</style></head>"
                         "<body>\n",
-                        escaped(title), kStyle)) {}
+                        escaped(title), std::string(kColours) + kStyle)) {}
 
 void DrawnPage::add_figure(const std::string& title, const std::string& script) {
   html_ +=

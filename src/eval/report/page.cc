@@ -17,12 +17,6 @@ namespace winnow::eval {
 
 namespace {
 
-std::string listed(const std::set<std::string>& names) {
-  std::string out;
-  for (const auto& name : names) out += (out.empty() ? "" : ", ") + name;
-  return out;
-}
-
 std::string page_head(const std::vector<Record>& records, const std::vector<std::string>& folders,
                       const std::vector<Summary>& summaries) {
   std::set<std::string> models;

@@ -12,7 +12,9 @@ namespace winnow::eval {
 /// and a note about it.
 std::string to_page(const std::vector<Record>& records, const std::vector<std::string>& folders);
 
-/// The style sheet: for light and dark browsers, phones and paper.
+/// The variables of the style sheet: colours for light and dark browsers.
+extern const char* const kColours;
+/// The rest of the style sheet: for browsers, phones and paper.
 extern const char* const kStyle;
 
 }  // namespace winnow::eval

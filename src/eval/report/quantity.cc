@@ -23,7 +23,8 @@ int samples_of(const Table& table, const Column& column) {
   return out;
 }
 
-/// The meaning of the score in a task with these values.
+}  // namespace
+
 Quantity score_of(const std::set<std::string>& values) {
   struct Meaning {
     const char* value;  ///< that tasks with this kind of score have
@@ -47,8 +48,6 @@ Quantity score_of(const std::set<std::string>& values) {
   const bool is_usual = found == std::end(kMeanings);
   return {"", is_usual ? "score" : found->title, is_usual ? Better::higher : found->better, Scale::linear, 1, 0.01};
 }
-
-}  // namespace
 
 Quantity quantity_of(const std::string& value) {
   static const std::vector<Quantity> known = {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,9 @@ struct Quantity {
 
 /// The quantity of a value's name; Better::unknown for an unknown value.
 Quantity quantity_of(const std::string& value);
+
+/// The score of a task whose records have values with these names.
+Quantity score_of(const std::set<std::string>& values);
 
 /// Quantities of a column's records, the score first. Leaves out `nll` (shown as perplexity), parts of an answer
 /// (`X@N`, which charts show), and the share of the full cache's score if neither a higher nor a lower score is better.

@@ -3,12 +3,14 @@
 
 namespace winnow::eval {
 
-const char* const kStyle = R"css(
+const char* const kColours = R"css(
 :root { color-scheme: light dark; --paper: #fdfdfc; --ink: #1f2328; --soft: #5c646d; --grid: #c9ced4; --stripe: #f1f3f5;
   --s0: #0a6cc4; --s1: #c2410c; --s2: #0f8a5f; --s3: #a6288f; --s4: #8a6d00; --s5: #0e8a9a; --s6: #c81e3a; --s7: #6d4fd0; }
 @media (prefers-color-scheme: dark) { :root { --paper: #14171a; --ink: #e4e7ea; --soft: #9aa3ad; --grid: #4a5159; --stripe: #1d2125;
   --s0: #5aaef5; --s1: #f58b5a; --s2: #46c795; --s3: #e07ad0; --s4: #d6b53c; --s5: #4ac5d6; --s6: #f7707f; --s7: #a892f5; } }
-* { box-sizing: border-box; }
+)css";
+
+const char* const kStyle = R"css(* { box-sizing: border-box; }
 body { margin: 0 auto; max-width: 1400px; padding: 1rem; background: var(--paper); color: var(--ink); font: 16px/1.45 system-ui, sans-serif; }
 h1 { font-size: 1.5rem; margin: 0.5rem 0; }
 h2 { font-size: 1.3rem; margin: 2.5rem 0 0.5rem; border-bottom: 2px solid var(--grid); }

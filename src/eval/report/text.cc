@@ -79,6 +79,12 @@ std::string csv_line(const Summary& summary, const MethodKey& method, const Colu
 
 }  // namespace
 
+std::string listed(const std::set<std::string>& names) {
+  std::string out;
+  for (const auto& name : names) out += (out.empty() ? "" : ", ") + name;
+  return out;
+}
+
 std::string beyond_note(const Summary& summary) {
   if (summary.beyond_context == 0) return "";
   return fmt::format("{} of prompts that are longer than the model's context, answers included.",

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <set>
 #include <string>
 #include <vector>
 
 #include "eval/summary.h"
 
 namespace winnow::eval {
+
+/// Names with commas between them.
+std::string listed(const std::set<std::string>& names);
 
 /// A note about prompts beyond the model's context; "" if there are none.
 std::string beyond_note(const Summary& summary);
