@@ -23,7 +23,7 @@ Box box_of(double x, double y, double width, double height, Offset::Align align)
 }  // namespace
 
 double width_of(const std::string& text, double font) {
-  constexpr double kLetter = 0.56;  // mean width of a letter in units of the font's size
+  constexpr double kLetter = 0.62;  // mean width of a letter in units of the font's size
   return kLetter * font * static_cast<double>(text.size());
 }
 

@@ -36,8 +36,10 @@ class PlacedLabels {
   /// `font`: size in pixels.
   PlacedLabels(Box picture, double font) : picture_(picture), font_(font) {}
 
-  /// Keeps labels off a mark.
-  void keep_free(const Box& mark) { taken_.push_back(mark); }
+  /// Keeps labels off a mark with this radius.
+  void keep_free(double x, double y, double radius) {
+    taken_.push_back({x - radius, y - radius, x + radius, y + radius});
+  }
   /// Places a label at the first offset where there is room, or not at all.
   void place(double x, double y, const std::string& text, const std::string& colour, std::span<const Offset> offsets);
   /// Commands that draw the labels.

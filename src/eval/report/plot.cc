@@ -24,7 +24,7 @@ constexpr int kWidth = 800;  // pixels, like the rest
 constexpr int kLeft = 76;
 constexpr int kTop = 46;
 constexpr int kBottom = 396;
-constexpr int kBelow = 68;  // for numbers and title of the x axis
+constexpr int kBelow = 80;  // for numbers and title of the x axis
 constexpr int kLegendRow = 22;
 constexpr int kFont = 15;
 constexpr int kLabelFont = 13;
@@ -43,11 +43,18 @@ const char* cost_title(Cost cost) {
   return cost == Cost::bytes ? "cache after prefill, MiB" : "time of prefill, in units of the full cache's";
 }
 
-/// Text beside a curve's end; the legend has the full name.
-std::string short_name(const PlotSeries& series) {
+/// A name that fits into the picture. The description has all names in full.
+std::string cut(const std::string& name, std::size_t most) {
+  return name.size() <= most ? name : name.substr(0, most - 3) + "...";
+}
+
+/// Text beside a curve's end: the first curve of a method names it, the legend has the KV types.
+std::string end_name(const PlotContents& contents, const PlotSeries& series) {
   constexpr std::size_t kMost = 26;
-  const std::string name = name_of(series.method);
-  return name.size() <= kMost ? name : name.substr(0, kMost - 3) + "...";
+  const auto first = std::find_if(contents.series.begin(), contents.series.end(),
+                                  [&](const PlotSeries& other) { return other.method.spec == series.method.spec; });
+  if (series.method.spec == "full") return name_of(series.method);
+  return &*first == &series ? cut(name_of(MethodKey{series.method.spec, "", "f16"}), kMost) : "";
 }
 
 /// The right end of the x axis, which leaves room for names of curves.
@@ -55,7 +62,8 @@ double right_end(const Tradeoff& tradeoff, const PlotContents& contents) {
   constexpr double kGap = 16;
   double widest = kGap;
   if (tradeoff.cost == Cost::bytes) {
-    for (const auto& series : contents.series) widest = std::max(widest, width_of(short_name(series), kLabelFont));
+    for (const auto& series : contents.series)
+      widest = std::max(widest, width_of(end_name(contents, series), kLabelFont));
   }
   return kWidth - kGap - widest;
 }
@@ -82,32 +90,49 @@ PlotAxis y_axis(const Tradeoff& tradeoff, const PlotContents& contents) {
   return {"y", tradeoff.quality.scale, heights, kBottom, kTop};
 }
 
+struct Wanted {
+  const PlotSeries* series;
+  const Point* point;
+  std::string text;
+};
+
 /// Names of curves at their ends, or budgets beside points.
+std::vector<Wanted> wanted_labels(const Tradeoff& tradeoff, const PlotContents& contents) {
+  std::vector<Wanted> out;
+  for (const auto& series : contents.series) {
+    if (!series.has_own_colour()) continue;
+    for (const Point* point : series.points) {
+      if (tradeoff.cost == Cost::time) {
+        out.push_back({&series, point, point->method.budget.empty() ? name_of(point->method) : point->method.budget});
+      } else if (point == series.points.back() && !end_name(contents, series).empty()) {
+        out.push_back({&series, point, end_name(contents, series)});
+      }
+    }
+  }
+  return out;
+}
+
 std::string labels_script(const Tradeoff& tradeoff, const PlotContents& contents, const PlotAxis& x, const PlotAxis& y,
                           int height) {
   using Align = Offset::Align;
-  constexpr Offset kBesideEnd[] = {{Align::left, 9, 0},  {Align::left, 9, -7},  {Align::left, 9, 7},
-                                   {Align::left, 9, 14}, {Align::left, 9, -14}, {Align::left, 9, 21}};
   constexpr Offset kAroundPoint[] = {
       {Align::left, 8, 0}, {Align::right, -8, 0}, {Align::center, 0, -13}, {Align::center, 0, 13}};
+  std::vector<Offset> beside_end = {{Align::left, 9, 0}};
+  for (double away = 7; away <= 35; away += 7) {
+    beside_end.push_back({Align::left, 9, away});
+    beside_end.push_back({Align::left, 9, -away});
+  }
   PlacedLabels labels({0, 0, kWidth, static_cast<double>(height)}, kLabelFont);
-  const auto each_point = [&](const auto& act) {
-    for (const auto& series : contents.series) {
-      for (const Point* point : series.points) act(series, *point, x.pixel(point->cost), y.pixel(point->quality.value));
-    }
-  };
-  each_point([&](const PlotSeries&, const Point&, double at_x, double at_y) {
-    labels.keep_free({at_x - kMark, at_y - kMark, at_x + kMark, at_y + kMark});
-  });
-  each_point([&](const PlotSeries& series, const Point& point, double at_x, double at_y) {
-    if (!series.has_own_colour()) return;
-    if (tradeoff.cost == Cost::time) {
-      const std::string& budget = point.method.budget;
-      labels.place(at_x, at_y, budget.empty() ? name_of(point.method) : budget, series.colour, kAroundPoint);
-    } else if (&point == series.points.back()) {
-      labels.place(at_x, at_y, short_name(series), series.colour, kBesideEnd);
-    }
-  });
+  for (const auto& series : contents.series) {
+    for (const Point* point : series.points)
+      labels.keep_free(x.pixel(point->cost), y.pixel(point->quality.value), kMark);
+  }
+  auto wanted = wanted_labels(tradeoff, contents);
+  std::stable_sort(wanted.begin(), wanted.end(),
+                   [](const Wanted& a, const Wanted& b) { return a.point->quality.value > b.point->quality.value; });
+  for (const auto& [series, point, text] : wanted)
+    labels.place(x.pixel(point->cost), y.pixel(point->quality.value), text, series->colour,
+                 tradeoff.cost == Cost::bytes ? std::span<const Offset>(beside_end) : kAroundPoint);
   return labels.script();
 }
 
@@ -121,8 +146,10 @@ struct Legend {
 /// One entry for each colour, for the full cache's level, and for each KV type if there are several.
 Legend legend_of(const Tradeoff& tradeoff, const PlotContents& contents) {
   Legend out;
+  constexpr std::size_t kMost = 72;  // letters
   std::size_t longest = 0;
-  const auto add = [&](const std::string& style, const std::string& name) {
+  const auto add = [&](const std::string& style, const std::string& full_name) {
+    const std::string name = cut(full_name, kMost);
     out.entries.push_back(fmt::format("keyentry with {} title {}", style, plain(name)));
     longest = std::max(longest, name.size());
   };
