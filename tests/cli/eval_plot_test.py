@@ -110,6 +110,7 @@ def test_quality_over_time(tmp_path):
     assert found["full"][:2] == [1, 100]
     assert found["snapkv @ 64"][:2] == pytest.approx([1.1, 50]) and found["snapkv @ 256"][:2] == pytest.approx([1.2, 95]) and found["tova, q8_0 @ 64"][:2] == pytest.approx([2.5, 70])
     words = re.findall("<text>([^<]*)</text>", svg)
+    assert "agreement, %" in {word.strip() for word in words} and "score, %" in plot(write(tmp_path / "score", made(values={})), "--over", "time")[0]
     assert words.count("64") == 2 and words.count("256") == 1, "each point has its budget"
     assert {"snapkv", "tova", "f16", "q8_0", "full cache"} <= {word.strip() for word in words}, words
 

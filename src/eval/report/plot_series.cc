@@ -44,8 +44,11 @@ bool PlotSeries::has_own_colour() const { return colour != kGrid; }
 
 PlotContents contents_of(const Tradeoff& tradeoff) {
   PlotContents out;
-  for (const auto& point : tradeoff.points) {
-    if (point.cost > 0 && is_visible(tradeoff, point.quality)) series_in(out, point.method).points.push_back(&point);
+  for (const bool full : {false, true}) {  // the methods decide which KV type comes first
+    for (const auto& point : tradeoff.points) {
+      if (point.cost > 0 && is_visible(tradeoff, point.quality) && full == (point.method.spec == "full"))
+        series_in(out, point.method).points.push_back(&point);
+    }
   }
   if (out.series.empty()) throw InputError("there is nothing to draw: all costs or all qualities are 0");
   for (auto& series : out.series)

@@ -122,7 +122,9 @@ Quantity quantity_in(const std::vector<const Record*>& records, const std::strin
   for (const Record* record : records) {
     for (const auto& [name, value] : record->values) values.insert(name);
   }
-  return score_of(values);
+  auto out = score_of(values);
+  if (out.title == "score") out.title = "score, %";  // tables have the unit in a note, an axis has none
+  return out;
 }
 
 }  // namespace
