@@ -21,7 +21,7 @@ namespace {
 using Point = Tradeoff::Point;
 
 constexpr int kWidth = 800;  // pixels, like the rest
-constexpr int kLeft = 76;
+constexpr int kLeft = 92;    // gnuplot leaves out a title of the y axis that has no room
 constexpr int kTop = 46;
 constexpr int kBottom = 396;
 constexpr int kBelow = 80;  // for numbers and title of the x axis
@@ -239,7 +239,8 @@ std::string to_svg(const Tradeoff& tradeoff) {
                        axis_title("y", tradeoff.quality.title) + x.script() + y.script();
   script += fmt::format(
       "set lmargin at screen {:.5f}\nset rmargin at screen {:.5f}\nset tmargin at screen {:.5f}\nset bmargin at screen "
-      "{:.5f}\nset title {} textcolor rgb '{}'\nset xlabel offset 0,0.4\nset grid lc rgb '{}' lw 0.7\nset key below "
+      "{:.5f}\nset title {} textcolor rgb '{}'\nset xlabel offset 0,0.4\nset ylabel offset 1.2,0\nset grid lc rgb '{}' "
+      "lw 0.7\nset key below "
       "left Left reverse maxcols "
       "{} "
       "samplen 2.5\n",
