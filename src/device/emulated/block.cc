@@ -2,17 +2,18 @@
 #include "device/emulated/block.h"
 
 #include <sys/mman.h>
-#include <ucontext.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <memory>
+#include <deque>
 #include <numeric>
 #include <random>
 #include <vector>
+
+#include "device/emulated/fiber.h"
 
 namespace winnow::device::emulated {
 namespace {
@@ -34,137 +35,144 @@ struct Copy {
   }
 };
 
-struct Fiber {
-  static constexpr std::size_t kStack = std::size_t{96} << 10U;
-
-  ucontext_t context{};
-  std::unique_ptr<std::byte[]> stack = std::make_unique<std::byte[]>(kStack);
-  State state = State::ready;
-  unsigned exchanges = 0;
-  std::vector<Copy> copies;
-  int commits = 0;
-};
-
-/// Memory whose end is followed by a guard page.
+/// Memory whose end is followed by a guard page. It is replaced by larger memory when needed.
 class Guarded {
  public:
-  explicit Guarded(std::size_t bytes) {
-    const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-    const std::size_t pages = (bytes + page - 1) / page * page;
-    all_ = pages + page;
-    base_ =
-        static_cast<unsigned char*>(mmap(nullptr, all_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
-    if (base_ == MAP_FAILED || mprotect(base_ + pages, page, PROT_NONE) != 0) std::abort();
-    data_ = base_ + pages - bytes;
-  }
-  ~Guarded() { munmap(base_, all_); }
+  Guarded() = default;
+  ~Guarded() { release(); }
   Guarded(const Guarded&) = delete;
   Guarded& operator=(const Guarded&) = delete;
 
-  unsigned char* data() const { return data_; }
+  /// The last `bytes` before the guard page.
+  unsigned char* last(std::size_t bytes) {
+    if (end_ == nullptr || bytes > bytes_) grow(bytes);
+    return end_ - bytes;
+  }
 
  private:
-  std::size_t all_;
-  unsigned char* base_;
-  unsigned char* data_;
+  void grow(std::size_t bytes) {
+    release();
+    bytes_ = (bytes + page_ - 1) / page_ * page_;
+    void* const base = mmap(nullptr, bytes_ + page_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (base == MAP_FAILED) std::abort();
+    end_ = static_cast<unsigned char*>(base) + bytes_;
+    if (mprotect(end_, page_, PROT_NONE) != 0) std::abort();
+  }
+  void release() {
+    if (end_ != nullptr) munmap(end_ - bytes_, bytes_ + page_);
+  }
+
+  std::size_t page_ = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  std::size_t bytes_ = 0;
+  unsigned char* end_ = nullptr;
 };
 
-class Block {
+/// Runs blocks. Fibers and shared memory are kept for later launches, since most of these are short.
+class Multiprocessor {
  public:
-  Block(const Grid& grid, const std::function<void()>& kernel)
-      : kernel_(&kernel),
-        shared_bytes_(static_cast<std::size_t>(grid.shared)),
-        shared_(shared_bytes_),
-        fibers_(static_cast<std::size_t>(grid.threads)),
-        slots_(fibers_.size() * 2) {}
+  void run(const Grid& grid, const std::function<void()>& kernel);
+  void set_seed(std::uint32_t seed) { random_.seed(seed); }
 
-  ~Block() { now = nullptr; }
-  Block(const Block&) = delete;
-  Block& operator=(const Block&) = delete;
-
-  void run(std::mt19937& random);
-
-  static Block* now;
-  int current = 0;
-
-  Fiber& fiber() { return fibers_[static_cast<std::size_t>(current)]; }
-  unsigned char* shared() const { return shared_.data(); }
   void wait(State at) {
-    fiber().state = at;
-    swapcontext(&fiber().context, &scheduler_);
+    state(here.thread) = at;
+    leave();
   }
   std::span<const Slot> exchange(std::span<const std::byte> mine) {
-    const std::size_t turn = fiber().exchanges++ % 2 * fibers_.size();
-    std::copy(mine.begin(), mine.end(), slots_[turn + static_cast<std::size_t>(current)].begin());
+    const std::size_t turn = thread().exchanges++ % 2 * states_.size();
+    std::copy(mine.begin(), mine.end(), slots_[turn + static_cast<std::size_t>(here.thread)].begin());
     wait(State::at_warp);
-    return {&slots_[turn + static_cast<std::size_t>(current / kWarp * kWarp)], std::size_t{kWarp}};
+    return {&slots_[turn + static_cast<std::size_t>(here.thread / kWarp * kWarp)], std::size_t{kWarp}};
   }
+  void copy(Copy copy);
+  void commit() { ++thread().commits; }
+  void wait_but(int commits);
 
  private:
-  static void enter() {
-    Block& block = *now;
-    (*block.kernel_)();
-    block.fiber().state = State::done;
-    swapcontext(&block.fiber().context, &block.scheduler_);
-  }
-  bool run_warp(int warp);
-  int count(State state) const {
-    return static_cast<int>(
-        std::count_if(fibers_.begin(), fibers_.end(), [=](const Fiber& f) { return f.state == state; }));
-  }
+  struct Thread {
+    Fiber fiber{enter};
+    unsigned exchanges = 0;
+    std::vector<Copy> copies = {};
+    int commits = 0;
+  };
 
-  const std::function<void()>* kernel_;
-  std::size_t shared_bytes_;
-  Guarded shared_;
-  std::vector<Fiber> fibers_;
-  std::vector<Slot> slots_;  ///< [2][threads]
-  ucontext_t scheduler_{};
+  [[noreturn]] static void enter();
+  Thread& thread() { return threads_[static_cast<std::size_t>(here.thread)]; }
+  State& state(int of) { return states_[static_cast<std::size_t>(of)]; }
+  std::ptrdiff_t count(State of) const { return std::count(states_.begin(), states_.end(), of); }
+  void run_block();
+  bool run_warp(int first);
+  int next(int begin);
+  void leave();
+
+  const std::function<void()>* kernel_ = nullptr;
+  std::mt19937 random_{1};
+  Guarded memory_;
+  Fiber scheduler_;
+  std::deque<Thread> threads_;  ///< as many as the largest block has had
+  std::vector<State> states_;   ///< of the block's threads
+  std::vector<Slot> slots_;     ///< [2][threads]
+  int warp_ = 0;                ///< first thread of the warp that runs, and the one after its last
+  int warp_end_ = 0;
 };
 
-Block* Block::now = nullptr;
-std::mt19937 order(1);
-Grid launched{};
-int at_x = 0;
-int at_y = 0;
+Multiprocessor& multiprocessor() {
+  static thread_local Multiprocessor one;
+  return one;
+}
 
-/// Runs a warp until all of its threads wait or are done. Returns true if any of them ran.
-bool Block::run_warp(int warp) {
-  const auto first = fibers_.begin() + std::ptrdiff_t{warp} * kWarp;
-  const auto end = first + std::min<std::ptrdiff_t>(kWarp, fibers_.end() - first);
-  bool ran = false;
+void Multiprocessor::enter() {
+  Multiprocessor& on = multiprocessor();
   for (;;) {
-    for (auto fiber = first; fiber != end; ++fiber) {
-      if (fiber->state != State::ready) continue;
-      current = static_cast<int>(fiber - fibers_.begin());
-      swapcontext(&scheduler_, &fiber->context);
-      ran = true;
-    }
-    if (!std::all_of(first, end, [](const Fiber& f) { return f.state == State::at_warp; })) return ran;
-    std::for_each(first, end, [](Fiber& f) { f.state = State::ready; });
+    (*on.kernel_)();
+    on.wait(State::done);
   }
 }
 
-void Block::run(std::mt19937& random) {
-  now = this;
-  std::memset(shared_.data(), 0xff, shared_bytes_);
-  for (Fiber& fiber : fibers_) {
-    getcontext(&fiber.context);
-    fiber.context.uc_stack.ss_sp = fiber.stack.get();
-    fiber.context.uc_stack.ss_size = Fiber::kStack;
-    fiber.context.uc_link = nullptr;
-    makecontext(&fiber.context, enter, 0);
-    fiber.state = State::ready;
-    fiber.copies.clear();
+/// The first thread from `begin` on that can run in this warp; -1: all of them wait or are done.
+int Multiprocessor::next(int begin) {
+  const auto first = states_.begin() + warp_;
+  const auto end = states_.begin() + warp_end_;
+  auto found = std::find(states_.begin() + begin, end, State::ready);
+  if (found == end && std::all_of(first, end, [](State of) { return of == State::at_warp; })) {
+    std::fill(first, end, State::ready);
+    found = first;
   }
-  const int threads = static_cast<int>(fibers_.size());
+  return found == end ? -1 : static_cast<int>(found - states_.begin());
+}
+
+/// Switches from the current thread to the next one of its warp, or to the scheduler.
+void Multiprocessor::leave() {
+  Fiber& from = thread().fiber;
+  const int to = next(here.thread + 1);
+  if (to == here.thread) return;
+  if (to < 0) return from.switch_to(scheduler_);
+  here.thread = to;
+  from.switch_to(thread().fiber);
+}
+
+/// Runs a warp until all of its threads wait or are done. Returns true if any of them ran.
+bool Multiprocessor::run_warp(int first) {
+  warp_ = first;
+  warp_end_ = std::min(first + kWarp, static_cast<int>(states_.size()));
+  const int to = next(first);
+  if (to < 0) return false;
+  here.thread = to;
+  scheduler_.switch_to(thread().fiber);
+  return true;
+}
+
+void Multiprocessor::run_block() {
+  std::fill(states_.begin(), states_.end(), State::ready);
+  for (Thread& one : threads_) one.copies.clear();
+  const auto threads = std::ssize(states_);
   std::vector<int> warps(static_cast<std::size_t>((threads + kWarp - 1) / kWarp));
   std::iota(warps.begin(), warps.end(), 0);
   while (count(State::done) < threads) {
-    std::shuffle(warps.begin(), warps.end(), random);
+    std::shuffle(warps.begin(), warps.end(), random_);
     bool ran = false;
-    for (const int warp : warps) ran |= run_warp(warp);
+    for (const int warp : warps) ran |= run_warp(warp * kWarp);
     if (count(State::at_block) == threads) {
-      for (Fiber& fiber : fibers_) fiber.state = State::ready;
+      std::fill(states_.begin(), states_.end(), State::ready);
     } else if (!ran) {
       std::fputs("threads of a block wait at different barriers\n", stderr);
       std::abort();
@@ -172,45 +180,47 @@ void Block::run(std::mt19937& random) {
   }
 }
 
-}  // namespace
-
-void set_seed(std::uint32_t seed) { order.seed(seed); }
-
-void run(const Grid& grid, const std::function<void()>& kernel) {
-  launched = grid;
-  Block block(grid, kernel);
-  for (at_y = 0; at_y < grid.y; ++at_y) {
-    for (at_x = 0; at_x < grid.x; ++at_x) block.run(order);
+void Multiprocessor::run(const Grid& grid, const std::function<void()>& kernel) {
+  const auto threads = static_cast<std::size_t>(grid.threads);
+  const auto shared = static_cast<std::size_t>(grid.shared);
+  kernel_ = &kernel;
+  while (threads_.size() < threads) threads_.emplace_back();
+  states_.resize(threads);
+  slots_.resize(2 * threads);
+  here = {.thread = 0, .block_x = 0, .block_y = 0, .blocks_x = grid.x, .shared = memory_.last(shared)};
+  for (here.block_y = 0; here.block_y < grid.y; ++here.block_y) {
+    for (here.block_x = 0; here.block_x < grid.x; ++here.block_x) {
+      std::memset(here.shared, 0xff, shared);
+      run_block();
+    }
   }
 }
 
-int thread() { return Block::now->current; }
-int block_x() { return at_x; }
-int block_y() { return at_y; }
-int blocks_x() { return launched.x; }
-unsigned char* shared_memory() { return Block::now->shared(); }
-void wait_for_block() { Block::now->wait(State::at_block); }
-std::span<const Slot> exchange(std::span<const std::byte> mine) { return Block::now->exchange(mine); }
-
-void copy(void* to, const void* from, bool there) {
-  Fiber& fiber = Block::now->fiber();
-  const Copy copy{to, from, there, fiber.commits};
-  if (order() % 2 == 0) {
+void Multiprocessor::copy(Copy copy) {
+  copy.commit = thread().commits;
+  if (random_() % 2 == 0) {
     copy.land();
   } else {
-    fiber.copies.push_back(copy);
+    thread().copies.push_back(copy);
   }
 }
 
-void commit() { ++Block::now->fiber().commits; }
-
-void wait_but(int commits) {
-  Fiber& fiber = Block::now->fiber();
-  std::erase_if(fiber.copies, [&](const Copy& copy) {
-    const bool awaited = copy.commit < fiber.commits - commits;
+void Multiprocessor::wait_but(int commits) {
+  std::erase_if(thread().copies, [first = thread().commits - commits](const Copy& copy) {
+    const bool awaited = copy.commit < first;
     if (awaited) copy.land();
     return awaited;
   });
 }
+
+}  // namespace
+
+void set_seed(std::uint32_t seed) { multiprocessor().set_seed(seed); }
+void run(const Grid& grid, const std::function<void()>& kernel) { multiprocessor().run(grid, kernel); }
+void wait_for_block() { multiprocessor().wait(State::at_block); }
+std::span<const Slot> exchange(std::span<const std::byte> mine) { return multiprocessor().exchange(mine); }
+void copy(void* to, const void* from, bool there) { multiprocessor().copy({to, from, there, 0}); }
+void commit() { multiprocessor().commit(); }
+void wait_but(int commits) { multiprocessor().wait_but(commits); }
 
 }  // namespace winnow::device::emulated

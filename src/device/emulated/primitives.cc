@@ -50,24 +50,28 @@ void load(std::uint32_t (&r)[4], SharedAddress address) {
   }
 }
 
+/// A lane's fragments of both factors: pairs of numbers, which each lane unpacks once for all.
 struct Fragments {
-  std::uint32_t a[4];
-  std::uint32_t b[2];
+  float a[4][2];
+  float b[2][2];
 };
 
 /// Products are exact in f32 except for the order of the sum, which GPUs do not guarantee either.
 template <class T>
 void product(float (&c)[4], const std::uint32_t (&a)[4], std::uint32_t b0, std::uint32_t b1) {
-  const auto all = share(Fragments{{a[0], a[1], a[2], a[3]}, {b0, b1}});
+  const auto all = share(Fragments{{{T::low(a[0]), T::high(a[0])},
+                                    {T::low(a[1]), T::high(a[1])},
+                                    {T::low(a[2]), T::high(a[2])},
+                                    {T::low(a[3]), T::high(a[3])}},
+                                   {{T::low(b0), T::high(b0)}, {T::low(b1), T::high(b1)}}});
   const int lane = thread() % emulated::kWarp;
-  for (int e = 0; e < 4; ++e) {
-    const int row = lane / 4 + e / 2 * 8;
-    const int column = lane % 4 * 2 + e % 2;
-    for (int k = 0; k < 16; k += 2) {
-      const auto left = of_lane<Fragments>(all, row % 8 * 4 + k % 8 / 2).a[k / 8 * 2 + row / 8];
-      const auto right = of_lane<Fragments>(all, column * 4 + k % 8 / 2).b[k / 8];
-      c[e] += T::low(left) * T::low(right);
-      c[e] += T::high(left) * T::high(right);
+  for (int k = 0; k < 16; k += 2) {
+    const auto left = of_lane<Fragments>(all, lane / 4 * 4 + k % 8 / 2);
+    for (int j = 0; j < 2; ++j) {
+      const auto right = of_lane<Fragments>(all, (lane % 4 * 2 + j) * 4 + k % 8 / 2);
+      for (int i = 0; i < 2; ++i) {
+        for (int half = 0; half < 2; ++half) c[2 * i + j] += left.a[k / 8 * 2 + i][half] * right.b[k / 8][half];
+      }
     }
   }
 }
