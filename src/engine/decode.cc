@@ -32,8 +32,10 @@ void Stepper::run(std::span<const StepRow> rows, std::span<float> logits) {
     rows[row].sequence->attended = 0;
   }
   if (step_rows_ == StepRows::together) return pass(rows, logits);
-  for (int row = 0; row < static_cast<int>(rows.size()); row = end_of_sequence(rows, row))
-    place_probabilities(rows.subspan(as_size(row), as_size(end_of_sequence(rows, row) - row)));  // allocates
+  for (int row = 0; row < static_cast<int>(rows.size()); row = end_of_sequence(rows, row)) {
+    const auto own = rows.subspan(as_size(row), as_size(end_of_sequence(rows, row) - row));
+    place_probabilities(own, places_of_probabilities(hparams_, attention_, own));  // allocates
+  }
   pass_alike(rows, logits);
 }
 
@@ -63,8 +65,9 @@ void Stepper::pass(std::span<const StepRow> rows, std::span<float> logits) {
     tokens.push_back(row.token);
     positions.push_back(row.position);
   }
-  const auto placed = place_probabilities(rows);
-  LaneAttention attention(attention_, hparams_, rows, placed, probabilities_.as<float>().data(), calibration_);
+  const auto places = places_of_probabilities(hparams_, attention_, rows);
+  const auto placed = place_probabilities(rows, places);
+  LaneAttention attention(attention_, hparams_, rows, places, placed, probabilities_.as<float>().data(), calibration_);
   const bool one = end_of_sequence(rows, 0) == static_cast<int>(rows.size());
   bool has_changed = false;  // lanes
   try {
@@ -84,14 +87,13 @@ void Stepper::pass(std::span<const StepRow> rows, std::span<float> logits) {
     rows[row].sequence->end_step();
 }
 
-std::vector<RowProbabilities> Stepper::place_probabilities(std::span<const StepRow> rows) {
+std::vector<RowProbabilities> Stepper::place_probabilities(std::span<const StepRow> rows, const LayerPlaces& places) {
   std::vector<RowProbabilities> out;
-  const int places = places_of_probabilities(hparams_, attention_, rows).all;
   std::ptrdiff_t floats = 0;
   for (const auto& row : rows) {
     const bool is_needed = needs_probabilities(row.sequence->method());
     const auto& place = out.emplace_back(RowProbabilities{floats, is_needed ? longest_lane(*row.sequence) + 1 : 0});
-    floats += std::ptrdiff_t{places} * most_heads(hparams_).query * place.stride;
+    floats += std::ptrdiff_t{places.all} * most_heads(hparams_).query * place.stride;
   }
   const auto bytes = as_size(floats) * sizeof(float);
   if (probabilities_.size() < bytes) {

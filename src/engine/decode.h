@@ -48,7 +48,7 @@ class Stepper {
   /// Runs each sequence's rows in a pass of its own.
   void pass_alike(std::span<const StepRow> rows, std::span<float> logits);
   /// Assigns a place in `probabilities_` to each row.
-  std::vector<RowProbabilities> place_probabilities(std::span<const StepRow> rows);
+  std::vector<RowProbabilities> place_probabilities(std::span<const StepRow> rows, const LayerPlaces& places);
 
   network::Executor& executor_;
   attention::DecodeAttention& attention_;

@@ -17,30 +17,43 @@ int end_of_sequence(std::span<const StepRow> rows, int row) {
 
 namespace {
 
-LayerPlaces places(const model::Hparams& hparams, int layers) {
+LayerPlaces places_of_layers(const model::Hparams& hparams, int layers) {
   return {layers, layers + (hparams.n_kv_layer < hparams.n_layer ? 1 : 0)};
+}
+
+bool waits_for_host(const model::Hparams& hparams, const StepRow& row) {
+  for (int layer = 0; layer < hparams.n_kv_layer; ++layer) {
+    const auto& of = row.sequence->layer(layer);
+    const auto& parts = of.method().decoding;
+    if (parts.attend || parts.predicted_column >= 0 || of.lanes().shape().unrotates != nullptr) return true;
+  }
+  return false;
 }
 
 }  // namespace
 
 LayerPlaces places_of_probabilities(const model::Hparams& hparams, const attention::DecodeAttention& attention,
                                     std::span<const StepRow> rows) {
-  const bool is_planned = attention.on_device() != nullptr && LaneAttention::can_plan(hparams, rows);
-  return places(hparams, is_planned ? hparams.n_layer : LayerPlaces().layers);
+  const auto waits = [&](const StepRow& row) { return waits_for_host(hparams, row); };
+  const bool is_planned = attention.on_device() != nullptr && std::ranges::none_of(rows, waits);
+  LayerPlaces out = places_of_layers(hparams, is_planned ? hparams.n_layer : LayerPlaces().layers);
+  out.is_planned = is_planned;
+  return out;
 }
 
 LayerPlaces most_places(const model::Hparams& hparams, const attention::DecodeAttention& attention) {
   const int two = LayerPlaces().layers;
-  return places(hparams, attention.on_device() != nullptr ? std::max(two, hparams.n_layer) : two);
+  return places_of_layers(hparams, attention.on_device() != nullptr ? std::max(two, hparams.n_layer) : two);
 }
 
 LaneAttention::LaneAttention(attention::DecodeAttention& attention, const model::Hparams& hparams,
-                             std::span<const StepRow> rows, std::span<const RowProbabilities> placed,
-                             float* probabilities, const Calibration* calibration)
+                             std::span<const StepRow> rows, const LayerPlaces& places,
+                             std::span<const RowProbabilities> placed, float* probabilities,
+                             const Calibration* calibration)
     : attention_(attention),
       hparams_(hparams),
       most_heads_(most_heads(hparams)),
-      places_(places_of_probabilities(hparams, attention, rows)),
+      places_(places),
       rows_(rows),
       placed_(placed),
       probabilities_(probabilities),

@@ -39,6 +39,9 @@ struct LayerPlaces {
   /// since those of one layer are still in use while the next one attends.
   int layers = 2;
   int all = 2;  ///< with the sums
+  /// The step is planned on a device, since no layer has to wait for the host. Layers wait if their method chooses what
+  /// a query reads, needs a layer's input, or rotates keys.
+  bool is_planned = false;
 };
 LayerPlaces places_of_probabilities(const model::Hparams& hparams, const attention::DecodeAttention& attention,
                                     std::span<const StepRow> rows);
@@ -48,12 +51,11 @@ LayerPlaces most_places(const model::Hparams& hparams, const attention::DecodeAt
 /// Attention of a step, layer by layer: rows of any sequences, each over the lanes of its own sequence.
 class LaneAttention : public TeamAttention {
  public:
-  /// `placed`: [rows] places in `probabilities`. `calibration` may be null if no method needs it.
+  /// `placed`: [rows] places in `probabilities`, which has `places` for each. `calibration` may be null if no method
+  /// needs it.
   LaneAttention(attention::DecodeAttention& attention, const model::Hparams& hparams, std::span<const StepRow> rows,
-                std::span<const RowProbabilities> placed, float* probabilities, const Calibration* calibration);
-  /// True if no layer has to wait for the host. Layers wait if their method chooses what a query reads, needs a layer's
-  /// input, or rotates keys.
-  static bool can_plan(const model::Hparams& hparams, std::span<const StepRow> rows);
+                const LayerPlaces& places, std::span<const RowProbabilities> placed, float* probabilities,
+                const Calibration* calibration);
   /// True if rows have entered the lanes of all layers before the graph runs.
   bool is_planned() const { return planned_ != nullptr; }
 
@@ -65,7 +67,7 @@ class LaneAttention : public TeamAttention {
     int end_head;
   };
 
-  /// Plans the whole step if no layer has to wait for the host: rows enter the lanes, and their keys and values follow
+  /// Plans the whole step if it can be: rows enter the lanes, and their keys and values follow
   /// from the device.
   void begin_on_device(std::span<const Tensors> layers) override;
   device::OnDevice attend_on_device(const Tensors& tensors) override;

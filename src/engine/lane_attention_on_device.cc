@@ -1,32 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Steps whose layers do not wait for the host.
-#include <algorithm>
-
 #include "base/as_size.h"
 #include "engine/lane_attention.h"
 
 namespace winnow::engine {
 
-bool LaneAttention::can_plan(const model::Hparams& hparams, std::span<const StepRow> rows) {
-  const auto waits = [&](const StepRow& row) {
-    for (int layer = 0; layer < hparams.n_kv_layer; ++layer) {
-      const auto& of = row.sequence->layer(layer);
-      const auto& parts = of.method().decoding;
-      if (parts.attend || parts.predicted_column >= 0 || of.lanes().shape().unrotates != nullptr) return true;
-    }
-    return false;
-  };
-  return std::ranges::none_of(rows, waits);
-}
-
 void LaneAttention::begin_on_device(std::span<const Tensors> layers) {
-  auto* const step = attention_.on_device();
-  if (step == nullptr || !can_plan(hparams_, rows_)) return;
+  if (places_.is_planned) planned_ = attention_.on_device();
+  if (planned_ == nullptr) return;
   entered_.resize(as_size(hparams_.n_kv_layer) * rows_.size() * as_size(most_heads_.kv));
-  planned_ = step;
-  step->begin(static_cast<int>(rows_.size()));
-  for (const auto& tensors : layers) plan_on_device(*step, tensors);
-  step->upload();
+  planned_->begin(static_cast<int>(rows_.size()));
+  for (const auto& tensors : layers) plan_on_device(*planned_, tensors);
+  planned_->upload();
 }
 
 void LaneAttention::plan_on_device(attention::DeviceStep& step, const Tensors& tensors) {
