@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "attention/device/store_task.h"
 #include "base/as_size.h"
 #include "cache/element.h"
 #include "winnow/error.h"
@@ -69,15 +70,8 @@ bool GatheredRows::gather(const cache::LayerScratch& scratch, Rows rows) {
   work_.write(of_runs_, std::span(runs_));
   const auto most = std::ranges::max_element(rows, {}, &std::vector<std::int32_t>::size)->size();
   const auto element = static_cast<winnow::device::Element>(scratch.type());
-  const winnow::device::StoreTask task{.runs = work_.at<StoredRun>(of_runs_),
-                                       .angles = {},
-                                       .bad = nullptr,
-                                       .source = element,
-                                       .element = element,
-                                       .run_count = static_cast<std::int32_t>(runs_.size()),
-                                       .most = static_cast<std::int32_t>(most),
-                                       .dim = scratch.head_dim()};
-  return device_.queue(&winnow::device::Kernels::store, task) == nullptr;
+  const RunsOfRows all{work_.at<StoredRun>(of_runs_), runs_.size(), static_cast<int>(most), scratch.head_dim()};
+  return device_.queue(&winnow::device::Kernels::store, store_task(all, element, element)) == nullptr;
 }
 
 void GatheredRows::scatter(const cache::LayerScratch& scratch, Rows rows) const {

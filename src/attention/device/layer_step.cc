@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "attention/device/store_task.h"
 #include "base/as_size.h"
 
 namespace winnow::attention::device {
@@ -14,7 +15,6 @@ using winnow::device::DecodeItem;
 using winnow::device::DecodeTask;
 using winnow::device::Kernels;
 using winnow::device::StoredRun;
-using winnow::device::StoreTask;
 
 /// Types of lanes for which there are kernels.
 bool is_supported(const KvType& type) {
@@ -219,14 +219,8 @@ bool LayerStep::store() const {
   if (changed_.empty()) return true;
   const auto most = std::ranges::max(changed_, {}, &Changed::count).count;
   const auto stored = [&](const RowPlanes& planes, std::size_t first) {
-    const StoreTask task{.runs = arrays_->staging.at<StoredRun>(runs_) + first,
-                         .angles = {},
-                         .bad = nullptr,
-                         .source = planes.element(),
-                         .element = planes.element(),
-                         .run_count = static_cast<std::int32_t>(changed_.size()),
-                         .most = most,
-                         .dim = shape_.head_dim};
+    const RunsOfRows rows{arrays_->staging.at<StoredRun>(runs_) + first, changed_.size(), most, shape_.head_dim};
+    const auto task = store_task(rows, planes.element(), planes.element());
     return context_->gate.accepts(context_->device.queue(&Kernels::store, task));
   };
   return stored(any_copy().key_planes(), 0) && stored(any_copy().value_planes(), changed_.size());

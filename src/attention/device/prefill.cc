@@ -3,6 +3,8 @@
 
 #include <numbers>
 
+#include "attention/device/store_task.h"
+
 namespace winnow::attention::device {
 
 namespace {
@@ -13,7 +15,6 @@ using winnow::device::ObserveTask;
 using winnow::device::OnDevice;
 using winnow::device::PrefillTask;
 using winnow::device::StoredRun;
-using winnow::device::StoreTask;
 
 /// Types of scratches for which there are kernels.
 bool is_supported(ElementType type) { return type == ElementType::f16 || type == ElementType::bf16; }
@@ -129,14 +130,9 @@ void Prefill::upload() const {
 bool Prefill::store(const NewRows& rows, const cache::LayerScratch& scratch, const ScratchRows& to) {
   const auto runs = to.runs(scratch, rows, chunk_.first);
   work_.write(runs_, std::span(runs));
-  const StoreTask task{.runs = work_.at<StoredRun>(runs_),
-                       .angles = {},
-                       .bad = work_.at<std::int32_t>(bad_),
-                       .source = Element::f32,
-                       .element = static_cast<Element>(scratch.type()),
-                       .run_count = static_cast<std::int32_t>(runs.size()),
-                       .most = chunk_.count,
-                       .dim = scratch.head_dim()};
+  const RunsOfRows all{work_.at<StoredRun>(runs_), runs.size(), chunk_.count, scratch.head_dim()};
+  auto task = store_task(all, Element::f32, static_cast<Element>(scratch.type()));
+  task.bad = work_.at<std::int32_t>(bad_);
   return gate_.accepts(device_.queue(&Kernels::store, task));
 }
 

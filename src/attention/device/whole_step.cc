@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "attention/device/store_task.h"
 #include "base/as_size.h"
 #include "winnow/error.h"
 
@@ -12,7 +13,6 @@ namespace winnow::attention::device {
 using winnow::device::Element;
 using winnow::device::Kernels;
 using winnow::device::StoredRun;
-using winnow::device::StoreTask;
 
 namespace {
 
@@ -128,25 +128,17 @@ bool WholeStep::store(const Layer& layer, int number) {
                                          : store(layer, layer.runs, count, keys) &&
                                                store(layer, layer.runs + count * sizeof(StoredRun), count, values);
   if (!are_stored) return false;
-  StoreTask kept = task_of(layer, layer.kept, kKeysAndValues, Element::f32);
+  const auto& shape = layer.step.shape();
+  auto kept =
+      store_task({arrays_.staging.at<StoredRun>(layer.kept), kKeysAndValues, rows_ * shape.kv_heads, shape.head_dim},
+                 Element::f32, Element::f32);
   kept.bad = arrays_.work.at<std::int32_t>(bad_) + number;
-  kept.most = rows_ * layer.step.shape().kv_heads;
   return context_.gate.accepts(context_.device.queue(&Kernels::store, kept));
 }
 
-StoreTask WholeStep::task_of(const Layer& layer, std::size_t runs, std::size_t count, Element element) const {
-  return {.runs = arrays_.staging.at<StoredRun>(runs),
-          .angles = {},
-          .bad = nullptr,
-          .source = Element::f32,
-          .element = element,
-          .run_count = static_cast<std::int32_t>(count),
-          .most = 1,
-          .dim = layer.step.shape().head_dim};
-}
-
 bool WholeStep::store(const Layer& layer, std::size_t runs, std::size_t count, Element element) {
-  return context_.gate.accepts(context_.device.queue(&Kernels::store, task_of(layer, runs, count, element)));
+  const RunsOfRows rows{arrays_.staging.at<StoredRun>(runs), count, 1, layer.step.shape().head_dim};
+  return context_.gate.accepts(context_.device.queue(&Kernels::store, store_task(rows, Element::f32, element)));
 }
 
 bool WholeStep::attend(int layer) {

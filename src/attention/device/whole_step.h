@@ -51,8 +51,6 @@ class WholeStep final : public DeviceStep {
   bool store(const Layer& layer, int number);
   /// Stores `count` rows by the runs at an offset.
   bool store(const Layer& layer, std::size_t runs, std::size_t count, winnow::device::Element element);
-  winnow::device::StoreTask task_of(const Layer& layer, std::size_t runs, std::size_t count,
-                                    winnow::device::Element element) const;
 
   StepContext& context_;
   StepArrays arrays_;
