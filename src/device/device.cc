@@ -36,22 +36,19 @@ void Device::check_for_prompt(std::size_t bytes) {
     continue;
 }
 
-void Device::compute(ggml_cgraph* graph, int first, int end) {
-  const std::scoped_lock lock(queueing_);
-  const auto status =
-      is_in_order() ? queue_.queue_part(backend_.get(), graph, first, end) : compute_and_wait(graph, first, end);
-  if (status == GGML_STATUS_SUCCESS) return;
-  throw Error(fmt::format("{} could not compute a graph (status {})", name(), static_cast<int>(status)));
+GraphPart::GraphPart(ggml_cgraph* graph, int first, int end) {
+  const auto nodes = static_cast<std::size_t>(end - first);
+  context_.reset(ggml_init({ggml_graph_overhead_custom(nodes, false), nullptr, true}));
+  part_ = ggml_new_graph_custom(context_.get(), nodes, false);
+  for (int i = first; i < end; ++i) ggml_graph_add_node(part_, ggml_graph_node(graph, i));
 }
 
-/// ggml's public functions make the part's graph without counts of uses, so a backend fuses none of its nodes.
-ggml_status Device::compute_and_wait(ggml_cgraph* graph, int first, int end) {
-  const int nodes = end - first;
-  const ggml_init_params params{ggml_graph_overhead_custom(static_cast<std::size_t>(nodes), false), nullptr, true};
-  const ggml_context_ptr context(ggml_init(params));
-  ggml_cgraph* const part = ggml_new_graph_custom(context.get(), static_cast<std::size_t>(nodes), false);
-  for (int i = first; i < end; ++i) ggml_graph_add_node(part, ggml_graph_node(graph, i));
-  return ggml_backend_graph_compute(backend_.get(), part);
+void Device::compute(ggml_cgraph* graph, int first, int end) {
+  const std::scoped_lock lock(queueing_);
+  const auto status = is_in_order() ? queue_.queue_part(backend_.get(), graph, first, end)
+                                    : ggml_backend_graph_compute(backend_.get(), GraphPart(graph, first, end).graph());
+  if (status == GGML_STATUS_SUCCESS) return;
+  throw Error(fmt::format("{} could not compute a graph (status {})", name(), static_cast<int>(status)));
 }
 
 void Device::synchronize() {

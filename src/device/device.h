@@ -30,6 +30,18 @@ struct Queue {
   ggml_status (*queue_part)(ggml_backend_t backend, ggml_cgraph* graph, int first, int end) = nullptr;
 };
 
+/// Nodes [first, end) of a graph as a graph of their own. ggml's public functions make it without counts of uses, so a
+/// backend fuses none of its nodes.
+class GraphPart {
+ public:
+  GraphPart(ggml_cgraph* graph, int first, int end);
+  ggml_cgraph* graph() const { return part_; }
+
+ private:
+  ggml_context_ptr context_;
+  ggml_cgraph* part_;
+};
+
 /// A ggml backend other than the CPU's, with memory of its own: a model's weights lie there, and its network is
 /// computed there. Thread-safe, so that several sessions can use it.
 class Device {
@@ -78,9 +90,6 @@ class Device {
     std::size_t all = 0;
   };
   Room room() const;
-
-  /// Computes them in a graph of their own, and waits.
-  ggml_status compute_and_wait(ggml_cgraph* graph, int first, int end);
 
   ggml_backend_ptr backend_;
   Queue queue_;

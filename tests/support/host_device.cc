@@ -221,13 +221,8 @@ void HostDevice::synchronize() {
 }
 
 void HostDevice::queue_part(ggml_cgraph* graph, int first, int end) {
-  std::vector<ggml_tensor*> nodes(ggml_graph_nodes(graph) + first, ggml_graph_nodes(graph) + end);
-  queue([this, nodes = std::move(nodes)] {
-    const ggml_init_params params{ggml_graph_overhead_custom(nodes.size(), false), nullptr, true};
-    const ggml_context_ptr context(ggml_init(params));
-    ggml_cgraph* const part = ggml_new_graph_custom(context.get(), nodes.size(), false);
-    for (auto* const node : nodes) ggml_graph_add_node(part, node);
-    ggml_backend_graph_compute(cpu_, part);
+  queue([this, part = std::make_shared<device::GraphPart>(graph, first, end)] {
+    ggml_backend_graph_compute(cpu_, part->graph());
   });
 }
 
