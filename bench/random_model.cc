@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writes a model of random weights in the shape of a real one, so that the real one's speed can be measured without its
 // weights.
-//   winnow_random_model SHAPE f16|q8_0|q4_k_m|mxfp4 FILE [--layers N] [--tokenizer FILE]
-// llama.cpp's own quantization chooses the type of each tensor. Memory and disk must hold the model in f16.
+//   winnow_random_model SHAPE f16|bf16|q8_0|q4_k_m|mxfp4 FILE [--layers N] [--tokenizer FILE] [--from FILE]
+// llama.cpp's own quantization chooses the type of each tensor, and uses all cores. Memory and disk must hold the model
+// in f16, unless it is quantized from an existing file.
 #include <llama.h>
 
 #include <CLI/CLI.hpp>
@@ -10,7 +11,6 @@
 #include <map>
 #include <stdexcept>
 #include <string>
-#include <utility>
 
 #include "program.h"
 #include "support/tiny_gguf.h"
@@ -92,21 +92,37 @@ const std::map<std::string, TinyModel (*)()> kShapes = {
     {"qwen3-0.6b", qwen3_06b},    {"phi4-mini", phi4_mini},     {"granite-3b-a800m", granite_3b_a800m},
     {"gpt-oss-20b", gpt_oss_20b}};
 const std::map<std::string, llama_ftype> kTypes = {{"f16", LLAMA_FTYPE_MOSTLY_F16},
+                                                   {"bf16", LLAMA_FTYPE_MOSTLY_BF16},
                                                    {"q8_0", LLAMA_FTYPE_MOSTLY_Q8_0},
                                                    {"q4_k_m", LLAMA_FTYPE_MOSTLY_Q4_K_M},
                                                    {"mxfp4", LLAMA_FTYPE_MOSTLY_MXFP4_MOE}};
 
-void write(TinyModel model, llama_ftype type, const std::string& path) {
-  model.ctx_train = 32768;
-  model.type = GGML_TYPE_F16;
-  const std::string whole = type == LLAMA_FTYPE_MOSTLY_F16 ? path : path + ".f16";
-  write_tiny_gguf(model, whole);
-  if (whole == path) return;
+void write_whole(TinyModel model, ggml_type type, const std::string& path) {
+  model.ctx_train = 131072;
+  model.type = type;
+  model.distinct = 1'000'003;  // a prime number, so that the rows of a matrix differ; drawing all takes minutes
+  write_tiny_gguf(model, path);
+}
+
+void quantize(const std::string& whole, llama_ftype type, const std::string& path) {
   auto how = llama_model_quantize_default_params();
   how.ftype = type;
-  const auto failed = llama_model_quantize(whole.c_str(), path.c_str(), &how);
-  std::filesystem::remove(whole);
-  if (failed != 0) throw std::runtime_error("llama.cpp could not quantize " + whole);
+  if (llama_model_quantize(whole.c_str(), path.c_str(), &how) != 0)
+    throw std::runtime_error("llama.cpp could not quantize " + whole);
+}
+
+/// Removes a file at the end of a scope.
+struct Temporary {
+  std::string path;
+  ~Temporary() { std::filesystem::remove(path); }
+};
+
+void write(const TinyModel& model, llama_ftype type, const std::string& path) {
+  if (type == LLAMA_FTYPE_MOSTLY_F16) return write_whole(model, GGML_TYPE_F16, path);
+  if (type == LLAMA_FTYPE_MOSTLY_BF16) return write_whole(model, GGML_TYPE_BF16, path);
+  const Temporary whole{path + ".f16"};
+  write_whole(model, GGML_TYPE_F16, whole.path);
+  quantize(whole.path, type, path);
 }
 
 }  // namespace
@@ -118,17 +134,20 @@ int main(int argc, char** argv) {
   std::string path;
   int layers = 0;
   std::string tokenizer;
+  std::string whole;
   app.add_option("shape", shape)->required()->check(CLI::IsMember(kShapes));
   app.add_option("type", type)->required()->transform(CLI::CheckedTransformer(kTypes));
   app.add_option("file", path, "is made, and must not be there")->required()->check(CLI::NonexistentPath);
   app.add_option("--layers", layers, "only the first ones (default: all)")->check(CLI::PositiveNumber);
   app.add_option("--tokenizer", tokenizer, "GGUF file with as many tokens, whose tokenizer the model gets")
       ->check(CLI::ExistingFile);
+  app.add_option("--from", whole, "quantize this f16 or bf16 model of the same shape")->check(CLI::ExistingFile);
   return winnow::bench::run_program(app, argc, argv, [&] {
+    if (!whole.empty()) return quantize(whole, type, path);
     TinyModel model = kShapes.at(shape)();
     if (layers > 0) model.n_layer = layers;
     model.tokenizer = tokenizer;
     model.name = shape + ", random, layers: " + std::to_string(model.n_layer);
-    write(std::move(model), type, path);
+    write(model, type, path);
   });
 }

@@ -67,6 +67,7 @@ struct TinyModel {
   TinyScaling scaling = {};
   std::vector<TinyKey> keys = {};  ///< added to the architecture's keys, or replacing their values
   std::uint32_t seed = 1;
+  int distinct = 0;  ///< numbers drawn for the weights of all matrices, which repeat them; 0: one for each weight
   std::string tokenizer = {};          ///< GGUF file with n_vocab tokens, whose tokenizer and templates are taken
   std::string chat_template;           ///< a text, or the name of one that libllama knows; empty: none
   std::string tool_use_template = {};  ///< for requests with tools; empty: none

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/tiny_tensors.h"
 
+#include <algorithm>
 #include <cmath>
 #include <random>
 #include <string>
@@ -20,7 +21,10 @@ constexpr float kMostSink = 8;
 class Tensors {
  public:
   Tensors(const TinyModel& model, gguf_context* gguf, ggml_context* context)
-      : m_(model), arch_(tiny_architecture(model.arch)), random_(model.seed), gguf_(gguf), context_(context) {}
+      : m_(model), arch_(tiny_architecture(model.arch)), random_(model.seed), gguf_(gguf), context_(context) {
+    std::normal_distribution<float> values;
+    for (int i = 0; i < m_.distinct; ++i) repeated_.push_back(values(random_));
+  }
 
   void add_all() {
     matrix("token_embd.weight", m_.n_embd, {{m_.n_vocab, 1}});
@@ -194,40 +198,75 @@ class Tensors {
 
   /// Writes the parts one after the other, with the values that separate matrices would have.
   void matrix(const std::string& name, int in, const std::vector<Outputs>& parts) {
-    std::vector<float> all;
-    for (const auto& part : parts) append(all, in, part);
-    add(filled(ggml_new_tensor_2d(context_, m_.type, in, static_cast<std::int64_t>(all.size()) / in), all), name);
+    std::int64_t rows = 0;
+    for (const auto& part : parts) rows += part.count;
+    ggml_tensor* const tensor = ggml_new_tensor_2d(context_, m_.type, in, rows);
+    std::int64_t first = 0;
+    for (const auto& part : parts) {
+      auto values = weights(in, part.scale);
+      draw(tensor, first, part.count, values);
+      first += part.count;
+    }
+    add(tensor, name);
   }
 
   void of_experts(const std::string& name, int in, int out) {
-    std::vector<float> all;
-    append(all, in, {out * m_.experts(), 1});
-    add(filled(ggml_new_tensor_3d(context_, m_.type, in, out, m_.experts()), all), name);
+    ggml_tensor* const tensor = ggml_new_tensor_3d(context_, m_.type, in, out, m_.experts());
+    auto values = weights(in, 1);
+    draw(tensor, 0, ggml_nrows(tensor), values);
+    add(tensor, name);
   }
 
   /// Writes both in one tensor, one expert after the other, with the values that separate tensors would have.
   void gate_and_up(const std::string& name, int in, int out) {
-    std::vector<float> gate;
-    std::vector<float> up;
-    append(gate, in, {out * m_.experts(), 1});
-    append(up, in, {out * m_.experts(), 1});
-    std::vector<float> all;
-    for (std::ptrdiff_t at = 0; at < std::ssize(gate); at += in * out) {
-      for (const auto* const from : {&gate, &up})
-        all.insert(all.end(), from->begin() + at, from->begin() + at + in * out);
+    ggml_tensor* const tensor = ggml_new_tensor_3d(context_, m_.type, in, 2 * out, m_.experts());
+    for (const int which : {0, 1}) {
+      auto values = weights(in, 1);
+      for (int i = 0; i < m_.experts(); ++i) draw(tensor, (2 * i + which) * out, out, values);
     }
-    add(filled(ggml_new_tensor_3d(context_, m_.type, in, 2 * out, m_.experts()), all), name);
+    add(tensor, name);
   }
 
   void router(const std::string& name) {
-    std::vector<float> all;
-    append(all, m_.n_embd, {m_.experts(), m_.router_scale});
-    add(filled(ggml_new_tensor_2d(context_, GGML_TYPE_F32, m_.n_embd, m_.experts()), all), name);
+    ggml_tensor* const tensor = ggml_new_tensor_2d(context_, GGML_TYPE_F32, m_.n_embd, m_.experts());
+    auto values = weights(m_.n_embd, m_.router_scale);
+    draw(tensor, 0, m_.experts(), values);
+    add(tensor, name);
   }
 
-  void append(std::vector<float>& to, int in, const Outputs& part) {
-    std::normal_distribution<float> values(0, part.scale / std::sqrt(static_cast<float>(in)));
-    for (int i = 0; i < in * part.count; ++i) to.push_back(values(random_));
+  static std::normal_distribution<float> weights(int in, float scale) {
+    return std::normal_distribution<float>(0, scale / std::sqrt(static_cast<float>(in)));
+  }
+
+  /// Draws `count` rows of a tensor, from row `first`, in pieces that fit into a processor's cache.
+  void draw(ggml_tensor* tensor, std::int64_t first, std::int64_t count, std::normal_distribution<float>& values) {
+    constexpr std::int64_t kPiece = 65536;
+    const std::int64_t in = tensor->ne[0];
+    const std::int64_t at_once = std::max<std::int64_t>(1, kPiece / in);
+    const std::vector<float> importance(in, 1.0F);
+    std::vector<float> piece;
+    for (std::int64_t row = first; row < first + count; row += at_once) {
+      const std::int64_t rows = std::min(at_once, first + count - row);
+      piece.resize(rows * in);
+      draw(piece, values);
+      ggml_quantize_chunk(tensor->type, piece.data(), static_cast<char*>(tensor->data) + row * tensor->nb[1], 0, rows,
+                          in, importance.data());
+    }
+  }
+
+  void draw(std::vector<float>& piece, std::normal_distribution<float>& values) {
+    if (repeated_.empty()) {
+      for (float& x : piece) x = values(random_);
+      return;
+    }
+    const float deviation = values.stddev();
+    for (std::size_t at = 0; at < piece.size();) {
+      const std::size_t count = std::min(piece.size() - at, repeated_.size() - next_);
+      std::transform(&repeated_[next_], &repeated_[next_] + count, &piece[at],
+                     [deviation](float x) { return deviation * x; });
+      at += count;
+      next_ = (next_ + count) % repeated_.size();
+    }
   }
 
   static ggml_tensor* filled(ggml_tensor* tensor, const std::vector<float>& values) {
@@ -245,6 +284,8 @@ class Tensors {
   const TinyModel& m_;
   const TinyArchitecture& arch_;
   std::mt19937 random_;
+  std::vector<float> repeated_;  ///< m_.distinct numbers of standard deviation 1
+  std::size_t next_ = 0;         ///< index of the next one
   gguf_context* gguf_;
   ggml_context* context_;
 };
