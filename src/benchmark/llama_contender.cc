@@ -33,7 +33,7 @@ class LlamaContender : public Contender {
   LlamaContender(std::shared_ptr<llama_model> model, const benchmark::LlamaOptions& options, CacheBytes cache_bytes)
       : before_(anonymous_memory()), llama_(std::move(model), options), cache_bytes_(std::move(cache_bytes)) {
     bytes_.kv = as_size(options.sequences) * cache_bytes_(options.context / options.sequences);
-    llama_.decode(std::vector<Token>(std::min(options.ubatch, options.context),
+    llama_.decode(std::vector<Token>(std::min(options.ubatch, options.context / options.sequences),
                                      1));  // touches its work space
     llama_.clear();
     bytes_.peak = std::max(bytes_.kv, std::max(anonymous_memory(), before_) - before_);
