@@ -65,6 +65,7 @@ struct Side {
   Engine engine;
   CacheOptions cache;
   std::vector<std::unique_ptr<Contender>> contenders;
+  DepthReading before;  ///< by the first contender
 };
 
 /// Models loaded for one run.
@@ -90,7 +91,12 @@ class Runner {
     auto sides = sides_of(point);
     const auto before = std::span<const Token>(options_.tokens).first(point.tokens_before());
     for (auto& side : sides) {
-      for (auto& contender : side.contenders) contender->start(before, point.batch);
+      for (auto& contender : side.contenders) {
+        const auto begin = Clock::now();
+        contender->start(before, point.batch);
+        if (contender != side.contenders.front()) continue;
+        side.before = {ms_since(begin) / 1000, work_of_reading(model(), point.depth, 0)};
+      }
     }
     for (const auto& test : tests_of(point)) measure(sides, test);
   }
@@ -104,9 +110,9 @@ class Runner {
     std::vector<Side> out;
     for (const Engine engine : options_.engines) {
       if (engine == Engine::winnow) {
-        for (const auto& cache : options_.caches) out.push_back({engine, cache, {}});
+        for (const auto& cache : options_.caches) out.push_back({engine, cache, {}, {}});
       } else {
-        out.push_back({engine, {}, {}});
+        out.push_back({engine, {}, {}, {}});
       }
     }
     return out;
@@ -160,6 +166,7 @@ class Runner {
     for (const auto& side : sides) {
       test.engine = side.engine;
       test.cache = side.cache;
+      test.before = side.before;
       for (const int beside : besides_) {
         test.beside = beside;
         rows.push_back(test);

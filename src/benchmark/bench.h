@@ -35,6 +35,12 @@ struct BenchOptions {
 /// Number of tokens that the longest test needs.
 int tokens_of(const BenchOptions& options);
 
+/// Reading of the depth before a test, once and without a warm-up, and copying it to all sequences.
+struct DepthReading {
+  double seconds = 0;
+  Work work;
+};
+
 /// One test of one engine and cache.
 struct Row {
   Engine engine = Engine::winnow;
@@ -43,7 +49,8 @@ struct Row {
   int prompt = 0;      ///< tokens to read, or 0
   int generation = 0;  ///< tokens that each sequence decodes, or 0
   int depth = 0;
-  int beside = 0;               ///< number of other runs of the same engine, cache and test at the same time
+  int beside = 0;  ///< number of other runs of the same engine, cache and test at the same time
+  DepthReading before;
   std::vector<double> seconds;  ///< of each repetition
   Bytes bytes;
   Work work;

@@ -45,15 +45,37 @@ def test_a_peer_has_each_test_once(rows):
     assert len(peers) == len(kinds_of(rows)) and all((r["kv"], r["kv_type"], r["over_llama_cpp"]) == ("full", "f16", None) for r in peers)
 
 
+def test_a_peer_decodes_many_short_sequences(model):
+    """Together their cells are more than llama.cpp reads at once, but a single sequence has fewer."""
+    (row,) = rows_of("-m", model, "-p", "0", "-n", "40", "--batch", "16", "--kv", "full", "--engine", "llama.cpp", "-r", "1", "--threads", "1")
+    assert (row["batch"], row["n_gen"]) == (16, 40)
+
+
 def test_figures_follow_from_the_samples(rows):
     for r in rows:
         assert len(r["samples_ts"]) == 2 and r["min_ts"] == min(r["samples_ts"]) and r["max_ts"] == max(r["samples_ts"])
         assert abs(r["avg_ts"] - sum(r["samples_ts"]) / 2) <= 1e-9 * r["avg_ts"] and abs(r["median_ts"] / r["avg_ts"] - 1) < 1
         assert r["kv_bytes"] > 0 and r["peak_bytes"] > 0 and r["roofline_share"] > 0 and r["threads"] == 1
+        at_roofline = max(r["least_operations"] / max(r["roofline"][rate] for rate in ("f32_flops", "bf16_flops")),
+                          r["least_bytes"] / r["roofline"]["read_bytes_per_second"])  # fmt: skip
+        tokens = r["n_prompt"] + r["n_gen"] * r["batch"]
+        assert abs(r["roofline_share"] - at_roofline / (tokens / r["median_ts"])) <= 1e-9 * r["roofline_share"]
         if r["engine"] != "winnow":
             continue
         (peer,) = [p for p in rows if p["engine"] != "winnow" and all(p[k] == r[k] for k in ("n_prompt", "n_gen", "n_depth", "batch"))]
         assert abs(r["over_llama_cpp"] - r["median_ts"] / peer["median_ts"]) <= 1e-9 * r["over_llama_cpp"]
+
+
+def test_the_reading_of_a_depth_is_timed(rows):
+    """It is as much work as reading a prompt of the same length: here, 32 tokens are four times 8, and attention."""
+    (prompt,) = [r for r in rows if (r["n_prompt"], r["n_depth"], r["engine"]) == (8, 0, "llama.cpp")]
+    for r in rows:
+        reading = r["depth_reading"]
+        if not r["n_depth"]:
+            assert reading["seconds"] is None
+            continue
+        assert reading["seconds"] > 0 and reading["least_bytes"] == prompt["least_bytes"]
+        assert 3 < reading["least_operations"] / prompt["least_operations"] < 16
 
 
 def test_bytes_hold_what_stays(rows):

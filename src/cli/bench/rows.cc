@@ -88,6 +88,13 @@ double roofline_share(const Row& row, const BenchSetting& setting) {
   return benchmark::least_seconds(row.work, setting.roofline) / benchmark::median_seconds(row);
 }
 
+Json depth_json(const Row& row) {
+  const auto& before = row.before;
+  return {{"seconds", row.depth > 0 ? Json(before.seconds) : Json()},
+          {"least_operations", before.work.operations},
+          {"least_bytes", before.work.bytes}};
+}
+
 Json row_json(const Row& row, const std::vector<Row>& rows, const BenchSetting& setting) {
   const Speed speed = speed_of(row);
   const auto ratio = over_peers(row, rows);
@@ -115,11 +122,14 @@ Json row_json(const Row& row, const std::vector<Row>& rows, const BenchSetting& 
           {"over_alone", share ? Json(*share) : Json()},
           {"kv_bytes", row.bytes.kv},
           {"peak_bytes", row.bytes.peak},
+          {"least_operations", row.work.operations},
+          {"least_bytes", row.work.bytes},
           {"roofline_share", roofline_share(row, setting)},
           {"roofline",
            {{"f32_flops", setting.roofline.f32_rate},
             {"bf16_flops", setting.roofline.bf16_rate},
             {"read_bytes_per_second", setting.roofline.bandwidth}}},
+          {"depth_reading", depth_json(row)},
           {"version", kVersion}};
 }
 
