@@ -186,7 +186,7 @@ choose_backend_options() {
       local architectures=${1:-$(cuda_architectures)}
       [ -n "$architectures" ] ||
         { say "nvidia-smi finds no GPU here: name the architectures, as in get-deps.sh cuda \"80;90\""; exit 1; }
-      backend_options=(-DGGML_CUDA=ON "-DCMAKE_CUDA_ARCHITECTURES=$architectures" -DGGML_CUDA_FA=OFF -DGGML_CUDA_NCCL=OFF)
+      backend_options=(-DGGML_CUDA=ON "-DCMAKE_CUDA_ARCHITECTURES=$architectures" -DGGML_CUDA_NCCL=OFF)
       ;;
   esac
 }
@@ -211,12 +211,12 @@ build_backend() {
     { tail -n 30 "$work/log" >&2; say "ggml's library for $wanted could not be built"; exit 1; }
   cp "$work/backend/bin/libggml-$wanted.so" "$1.part"
   mv "$1.part" "$1"
-  patches_of_backend >"$1.patches"
+  made_with >"$1.made-with"
 }
 
-# True if a library for a backend is there, with this version's patches.
-has_backend() { [ -e "$1" ] && [ "$(cat "$1.patches" 2>/dev/null)" = "$(patches_of_backend)" ]; }
-patches_of_backend() { cat "$here/ggml/$wanted"/*.patch | sha256sum | cut -d' ' -f1; }
+# True if a library for a backend is there, with this version's patches and options.
+has_backend() { [ -e "$1" ] && [ "$(cat "$1.made-with" 2>/dev/null)" = "$(made_with)" ]; }
+made_with() { { cat "$here/ggml/$wanted"/*.patch; declare -f choose_backend_options; } | sha256sum | cut -d' ' -f1; }
 
 readonly wanted=${1:-native}
 case $wanted in
