@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Attention by PyTorch for the shapes of kernel_times. Prints a line of JSON for each measurement."""
+"""Attention by PyTorch for the shapes of kernel_times. Prints a line of JSON for each measurement.
+
+peers.py [WORD]   only measurements whose name begins so
+"""
 
 import json
 import statistics
+import sys
 
 import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
@@ -23,6 +27,8 @@ def times(run):
 
 
 def report(name, backend, run, operations=0, moved=0):
+    if not name.startswith(sys.argv[1] if len(sys.argv) > 1 else ""):
+        return
     try:
         with torch.no_grad(), sdpa_kernel(backend):
             all_times = times(run)
