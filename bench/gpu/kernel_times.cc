@@ -329,6 +329,28 @@ void measure_store(Clock& clock, const StoreShape& shape) {
                 [&] { check(winnow_kernels()->store(task, nullptr)); });
 }
 
+/// Lengths of a layer's keys, of one head after the other.
+void measure_products(Clock& clock) {
+  constexpr int kTokens = 131072;
+  const std::string name = "lengths of " + std::to_string(kTokens) + " keys";
+  if (!clock.wants(name)) return;
+  const std::size_t of_head = std::size_t{kTokens} * kDim;
+  const Memory keys(kKvHeads * of_head * 2);
+  const Memory out(std::size_t{kTokens} * 8);
+  keys.randomized(2);
+  clock.measure(name, {0, kKvHeads * (2.0 * of_head + 8.0 * kTokens)}, [&] {
+    for (int head = 0; head < kKvHeads; ++head) {
+      check(winnow_kernels()->products({.rows = keys.as<std::uint16_t>() + head * of_head,
+                                        .vector = nullptr,
+                                        .out = out.as<double>(),
+                                        .element = Element::bf16,
+                                        .count = kTokens,
+                                        .dim = kDim},
+                                       nullptr));
+    }
+  });
+}
+
 void measure_all(Clock& clock) {
   measure_copy(clock);
   for (const int tokens : {4096, 32768}) measure_prompt(clock, {tokens, kHeads, kKvHeads, kDim});
@@ -349,6 +371,7 @@ void measure_all(Clock& clock) {
   measure_store(clock, {"store 32768 of a scratch, turned", Element::bf16, Element::bf16, 32768, true, true});
   measure_store(clock, {"store 32768 of a scratch, q4_0", Element::bf16, Element::q4_0, 32768, true});
   measure_store(clock, {"store 32768 of lanes, q8_0", Element::q8_0, Element::q8_0, 32768, true});
+  measure_products(clock);
   measure_prompt(clock, {32768, kHeads, kKvHeads, kDim, Element::f16});
   measure_prompt(clock, {32768, kHeads, kKvHeads, 64});
   measure_prompt(clock, {32768, 16, 8, 256});

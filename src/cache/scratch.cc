@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <numeric>
 #include <stdexcept>
 
 #include "base/as_size.h"
@@ -67,6 +68,10 @@ void ScratchCopy::copy_some(const LayerScratch& scratch, std::span<const std::ve
   if (is_ahead() && !(are_few && read(scratch, rows))) complete(scratch);
 }
 
+bool ScratchCopy::multiply(const LayerScratch& scratch, const RowProducts& what, std::span<double> out) {
+  return is_ahead() && products(scratch, what, out);
+}
+
 std::size_t LayerScratch::bytes(ElementType type, std::span<const KvHeads> layers, int capacity) {
   return 2 * bytes_per_token(type, layers) * as_size(capacity);
 }
@@ -120,6 +125,19 @@ LayerScratch::Addresses LayerScratch::addresses(int head, int row) const {
 void LayerScratch::fetch(std::span<const std::vector<std::int32_t>> rows) const {
   if (rows.empty()) return complete();
   if (copy_ != nullptr) copy_->copy_some(*this, rows);
+}
+
+std::vector<double> LayerScratch::products(const RowProducts& what) const {
+  std::vector<double> out(as_size(size()));
+  if (copy_ != nullptr && copy_->multiply(*this, what, out)) return out;
+  const Rows all = what.of == RowProducts::Of::keys ? keys(what.head) : values(what.head);
+  std::vector<float> row(as_size(all.dim));
+  const std::span<const float> other = what.vector.empty() ? row : what.vector;
+  for (int j = 0; j < all.count; ++j) {
+    decode_row(all.type, all.row(j), row);
+    out[as_size(j)] = std::inner_product(row.begin(), row.end(), other.begin(), 0.0);
+  }
+  return out;
 }
 
 std::size_t LayerScratch::bytes_of_rows(int count) const {

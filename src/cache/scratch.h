@@ -21,6 +21,15 @@ struct KvHeads {
   int dim = 0;  ///< d
 };
 
+/// Products of a head's rows with a vector, or of each row with itself. Products of elements are rounded to f32, and
+/// added in double from the first one on.
+struct RowProducts {
+  enum class Of : std::uint8_t { keys, values };
+  Of of;
+  int head;
+  std::span<const float> vector = {};  ///< [d]; empty: each row itself
+};
+
 class LayerScratch;
 
 /// A copy of a scratch's first rows in another memory. It may have some last rows that the scratch lacks. The scratch
@@ -45,12 +54,16 @@ class ScratchCopy {
   void complete(const LayerScratch& scratch);
   /// Copies some of these rows, ascending for each head, to the scratch, which still lacks the others.
   void copy_some(const LayerScratch& scratch, std::span<const std::vector<std::int32_t>> rows);
+  /// Computes products, [size()], if the scratch lacks rows. Returns false if it does not, or the copy cannot.
+  bool multiply(const LayerScratch& scratch, const RowProducts& what, std::span<double> out);
 
  protected:
   /// Copies rows [first, rows()).
   virtual void read(const LayerScratch& scratch, int first) = 0;
   /// Copies some rows. Returns false if it cannot.
   virtual bool read(const LayerScratch& scratch, std::span<const std::vector<std::int32_t>> rows) = 0;
+  /// Computes products. Returns false if it cannot.
+  virtual bool products(const LayerScratch& scratch, const RowProducts& what, std::span<double> out) = 0;
 
  private:
   static constexpr int kNone = std::numeric_limits<int>::max();
@@ -94,6 +107,8 @@ class LayerScratch {
   void fetch(std::span<const std::vector<std::int32_t>> rows) const;
   Rows fetched_keys(int head) const { return rows(keys_, head); }
   Rows fetched_values(int head) const { return rows(values_, head); }
+  /// Computes products, [size()], where the rows are: with the same bits in the scratch and in its copy.
+  std::vector<double> products(const RowProducts& what) const;
 
   /// Addresses of a head's encoded rows from `row` on, for the copy.
   struct Addresses {

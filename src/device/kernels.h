@@ -134,8 +134,19 @@ struct StoreTask {
   std::int32_t dim;
 };
 
+/// Products of rows of a scratch with a vector, or of each row with itself. Products of elements are rounded to f32,
+/// and added in double from the first one on, so that the result has the same bits on every device. REQUIRES: dim is a
+/// multiple of 8 up to 256; element f16 or bf16; `rows` is a multiple of 16.
+struct ProductsTask {
+  const void* rows;     ///< [count][dim] of `element`
+  const float* vector;  ///< [dim]; null: each row itself
+  double* out;          ///< [count]
+  Element element;
+  std::int32_t count, dim;
+};
+
 /// Version of the structs and functions.
-inline constexpr std::int32_t kKernelVersion = 1;
+inline constexpr std::int32_t kKernelVersion = 2;
 
 /// Functions exported by a library of kernels. They return null, or the reason why nothing was queued.
 struct Kernels {
@@ -144,6 +155,7 @@ struct Kernels {
   const char* (*observe)(const ObserveTask&, void* stream);
   const char* (*decode)(const DecodeTask&, void* stream);
   const char* (*store)(const StoreTask&, void* stream);
+  const char* (*products)(const ProductsTask&, void* stream);
 };
 
 }  // namespace winnow::device

@@ -225,6 +225,21 @@ void expect_some_rows(const cache::LayerScratch& got, const cache::LayerScratch&
   }
 }
 
+/// Products of rows that the host's memory lacks.
+void expect_the_same_products(const cache::LayerScratch& got, const cache::LayerScratch& want) {
+  const auto vector = noise(z(got.head_dim()), 3);
+  const auto before = test::traffic();
+  for (const auto of : {cache::RowProducts::Of::keys, cache::RowProducts::Of::values}) {
+    for (const int head : {0, 1}) {
+      EXPECT_EQ(got.products({of, head}), want.products({of, head}));
+      EXPECT_EQ(got.products({of, head, vector}), want.products({of, head, vector}));
+    }
+  }
+  if (std::getenv("WINNOW_TEST_DEVICE") == nullptr) {
+    EXPECT_EQ((test::traffic() - before).bytes_to_host, 8 * z(got.size()) * sizeof(double));
+  }
+}
+
 TEST_F(DevicePrefill, takes_tensors_in_the_devices_memory) {
   const Observing observing{{{{Kind::last, 20, {}}}, {{Kind::all, 0, {}}, Reduction::max}}, {10, 90}};
   for (const auto type : {ElementType::f16, ElementType::bf16}) {
@@ -236,6 +251,7 @@ TEST_F(DevicePrefill, takes_tensors_in_the_devices_memory) {
       const auto got = read_tensors(attention_, *device_, p, scratch, observing);
       expect_alike(got, read(*cpu(), {shape, p.scratch, p.q.data(), p.n}, observing), type);
       expect_some_rows(scratch, p.scratch);
+      expect_the_same_products(scratch, p.scratch);
       EXPECT_EQ(rows_of(scratch), rows_of(p.scratch));
       const Source again{shape, scratch, p.q.data(), p.n};  // the copy is known to be up to date
       expect_alike(read(attention_, again, observing), got, type);

@@ -95,6 +95,26 @@ TEST_P(ScratchTest, rows_as_q8_0_come_back_rounded) {
   EXPECT_LT(error(), 2 * before + 0.5 / 127 + std::ldexp(1, -11));
 }
 
+TEST_P(ScratchTest, multiplies_rows_by_a_vector_or_themselves) {
+  const std::span<const float> vector(values_.data(), kDim);
+  for (const auto of : {RowProducts::Of::keys, RowProducts::Of::values}) {
+    const auto by_vector = scratch_.products({of, 1, vector});
+    const auto by_themselves = scratch_.products({of, 1});
+    ASSERT_EQ(by_vector.size(), as_size(kRows));
+    for (int j = 0; j < kRows; ++j) {
+      const auto row = decoded(of == RowProducts::Of::keys ? scratch_.keys(1) : scratch_.values(1), j);
+      double product = 0;
+      double square = 0;
+      for (std::size_t c = 0; c < row.size(); ++c) {
+        product += static_cast<double>(row[c]) * static_cast<double>(vector[c]);
+        square += std::pow(static_cast<double>(row[c]), 2);
+      }
+      EXPECT_NEAR(by_vector[as_size(j)], product, 1e-6 * square);
+      EXPECT_NEAR(by_themselves[as_size(j)], square, 1e-6 * square);
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(types, ScratchTest, testing::Values(ElementType::f32, ElementType::f16, ElementType::bf16),
                          [](const auto& one) { return std::string(name_of(one.param)); });
 

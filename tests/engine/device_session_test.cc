@@ -269,9 +269,9 @@ TEST(PromptsByKernels, keep_the_same_entries_but_for_ties) {
 }
 
 /// Bytes that reading a text copies to the host, and bytes of so many of its entries in all layers.
-void expect_copied(const std::string& spec, const std::string& budget, int entries, std::size_t besides) {
+void expect_copied(WithKernels& with, const std::string& spec, const std::string& budget, int entries,
+                   std::size_t besides) {
   const TinyModel h = with_small_heads();
-  WithKernels with(h);
   const auto before = traffic();
   with.kernels->read(options_of(spec, budget, "f16"));
   const auto copied = (traffic() - before).bytes_to_host;
@@ -284,11 +284,18 @@ void expect_copied(const std::string& spec, const std::string& budget, int entri
 /// Queries, outputs, and keys and values that are evicted stay on the device.
 TEST(PromptsByKernels, copy_kept_entries_to_the_host) {
   if (std::getenv("WINNOW_TEST_DEVICE") != nullptr) return;  // only host devices count
+  WithKernels with(with_small_heads());
   constexpr std::size_t kLogitsAndFlags = kVocabulary * sizeof(float) + 64;
-  expect_copied("full", "", kText + kQuestion, kLogitsAndFlags);
-  expect_copied("streaming-llm", "30", 30, kLogitsAndFlags);
+  expect_copied(with, "full", "", kText + kQuestion, kLogitsAndFlags);
+  expect_copied(with, "streaming-llm", "30", 30, kLogitsAndFlags);
   constexpr std::size_t kStatistics = std::size_t{2} * 4 * (kText + kQuestion) * sizeof(float);
-  expect_copied("snapkv:window=8", "30", 30, kLogitsAndFlags + kStatistics);
+  expect_copied(with, "snapkv:window=8", "30", 30, kLogitsAndFlags + kStatistics);
+  const TinyModel h = with_small_heads();
+  const auto lengths = static_cast<std::size_t>(h.n_layer * h.n_head_kv) * (kText + kQuestion) * sizeof(double);
+  expect_copied(with, "knorm", "30", 30, kLogitsAndFlags + lengths);
+  expect_copied(with, "qfilter", "30", 30, kLogitsAndFlags + lengths);
+  expect_copied(with, "cur", "30", 30, kLogitsAndFlags + 2 * lengths);
+  expect_copied(with, "ahakv:sgs=off,recent=8", "30", 30, kLogitsAndFlags + kStatistics + 2 * lengths);
 }
 
 TEST(PromptsByKernels, have_windows_sinks_and_shared_keys) {

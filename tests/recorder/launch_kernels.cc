@@ -52,6 +52,13 @@ void read_prompt(const Kernels& kernels, std::int32_t dim, Element element) {
   observed.dim = dim;
   observed.capacity = observed.end = observed.stride = kContext;
   expect(kernels.observe(observed, nullptr), "observe", dim);
+  ProductsTask products{};
+  products.rows = address<void>();
+  products.out = address<double>();
+  products.element = element;
+  products.count = kContext;
+  products.dim = dim;
+  expect(kernels.products(products, nullptr), "products", dim);
 }
 
 Angles angles_of(std::int32_t dim) { return {address<float>(), address<float>(), dim / 2, dim / 2, 1}; }

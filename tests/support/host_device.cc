@@ -282,9 +282,12 @@ namespace {
 
 const device::Kernels& emulated() {
   using device::Kernels;
-  static const Kernels table{device::kKernelVersion, queued<&Kernels::prefill, device::PrefillTask>,
+  static const Kernels table{device::kKernelVersion,
+                             queued<&Kernels::prefill, device::PrefillTask>,
                              queued<&Kernels::observe, device::ObserveTask>,
-                             queued<&Kernels::decode, device::DecodeTask>, queued<&Kernels::store, device::StoreTask>};
+                             queued<&Kernels::decode, device::DecodeTask>,
+                             queued<&Kernels::store, device::StoreTask>,
+                             queued<&Kernels::products, device::ProductsTask>};
   return table;
 }
 

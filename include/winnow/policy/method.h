@@ -62,6 +62,10 @@ struct WINNOW_EXPORT LayerView {
   void key(int kv_head, int token, std::span<float> out) const;
   /// Value of one token, decoded to f32, [head_dim].
   void value(int kv_head, int token, std::span<float> out) const;
+  /// Lengths of a head's keys, without a magnitude that RoPE gives only some dimensions, and of its values, [n]. A
+  /// device that has the rows sends only these numbers.
+  std::vector<double> key_norms(int kv_head) const;
+  std::vector<double> value_norms(int kv_head) const;
   /// Result of one of the method's observers.
   template <class Result>
   const Result& operator[](ResultPlace<Result> place) const {

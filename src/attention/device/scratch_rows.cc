@@ -2,13 +2,18 @@
 #include "attention/device/scratch_rows.h"
 
 #include "base/as_size.h"
+#include "winnow/error.h"
 
 namespace winnow::attention::device {
 
 using winnow::device::StoredRun;
 
 ScratchRows::ScratchRows(const cache::LayerScratch& scratch, winnow::device::Device& device)
-    : values_(scratch.key_bytes()), memory_(device, bytes(scratch), "one layer's keys and values"), gathered_(device) {}
+    : device_(device),
+      values_(scratch.key_bytes()),
+      memory_(device, bytes(scratch), "one layer's keys and values"),
+      gathered_(device),
+      work_(device) {}
 
 ScratchRows& ScratchRows::of(const cache::LayerScratch& scratch, winnow::device::Device& device, int rows) {
   auto& copy = scratch.device_copy();
@@ -66,6 +71,28 @@ void ScratchRows::read(const cache::LayerScratch& scratch, int first) {
 
 bool ScratchRows::read(const cache::LayerScratch& scratch, std::span<const std::vector<std::int32_t>> rows) {
   return gathered_.copy(scratch, memory_.at(0), memory_.at(values_), rows);
+}
+
+bool ScratchRows::products(const cache::LayerScratch& scratch, const cache::RowProducts& what, std::span<double> out) {
+  work_.clear();
+  const auto vector = work_.add(what.vector.size_bytes());
+  const auto results = work_.add(out.size_bytes());
+  try {
+    work_.reserve();
+  } catch (const MemoryError&) {
+    return false;
+  }
+  if (!what.vector.empty()) work_.write(vector, what.vector);
+  const std::size_t rows = what.of == cache::RowProducts::Of::keys ? 0 : values_;
+  const winnow::device::ProductsTask task{.rows = memory_.at(rows + place(scratch, what.head, 0)),
+                                          .vector = what.vector.empty() ? nullptr : work_.at<float>(vector),
+                                          .out = work_.at<double>(results),
+                                          .element = static_cast<winnow::device::Element>(scratch.type()),
+                                          .count = static_cast<std::int32_t>(out.size()),
+                                          .dim = scratch.head_dim()};
+  if (device_.queue(&winnow::device::Kernels::products, task) != nullptr) return false;
+  work_.read(results, out);
+  return true;
 }
 
 }  // namespace winnow::attention::device

@@ -8,6 +8,7 @@
 
 #include "attention/attention.h"
 #include "attention/device/gathered_rows.h"
+#include "attention/device/work_space.h"
 #include "cache/scratch.h"
 #include "device/device.h"
 
@@ -31,14 +32,17 @@ class ScratchRows final : public cache::ScratchCopy {
  private:
   void read(const cache::LayerScratch& scratch, int first) override;
   bool read(const cache::LayerScratch& scratch, std::span<const std::vector<std::int32_t>> rows) override;
+  bool products(const cache::LayerScratch& scratch, const cache::RowProducts& what, std::span<double> out) override;
   ScratchRows(const cache::LayerScratch& scratch, winnow::device::Device& device);
   void update(const cache::LayerScratch& scratch, int end);
   /// Offset of a head's row in the keys, and in the values.
   static std::size_t place(const cache::LayerScratch& scratch, int head, int row);
 
+  winnow::device::Device& device_;
   std::size_t values_;  ///< offset
   winnow::device::DeviceMemory memory_;
   GatheredRows gathered_;
+  WorkSpace work_;
 };
 
 }  // namespace winnow::attention::device

@@ -10,5 +10,6 @@ const char* prefill(const PrefillTask& task, void* stream);
 const char* observe(const ObserveTask& task, void* stream);
 const char* decode(const DecodeTask& task, void* stream);
 const char* store(const StoreTask& task, void* stream);
+const char* products(const ProductsTask& task, void* stream);
 
 }  // namespace winnow::device

@@ -61,10 +61,9 @@ attention::ColumnRequest observe(const Switches& s, const LayerPrompt& prompt, i
 }
 
 /// Squared lengths of the values, averaged with their neighbours, relative to the largest.
-std::vector<float> value_prior(const cache::Rows& values) {
-  std::vector<float> out(values.count);
-  for_each_row(values,
-               [&](int j, std::span<const float> value) { out[j] = static_cast<float>(norm(value) * norm(value)); });
+std::vector<float> value_prior(const LayerView& view, int head) {
+  std::vector<float> out;
+  for (const double length : view.value_norms(head)) out.push_back(static_cast<float>(length * length));
   pool(out, {Pool::mean, 7, Pad::valid});
   const float most = *std::max_element(out.begin(), out.end());
   for (float& x : out) x = most > 0 ? x / most : 1.0F;
@@ -76,7 +75,7 @@ Scores accumulated(const LayerView& view, const attention::ColumnStatistics& att
   Scores scores = reduce_group(attention, view.shape, Reduce::mean);
   if (!prior) return scores;
   for (int head = 0; head < scores.heads(); ++head) {
-    const auto gamma = value_prior(view.scratch.values(head));
+    const auto gamma = value_prior(view, head);
     const auto of_head = scores.head(head);
     for (std::size_t j = 0; j < gamma.size(); ++j) of_head[j] *= gamma[j];
   }

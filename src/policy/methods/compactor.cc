@@ -52,8 +52,8 @@ Scores attended(const LayerView& view, const attention::ColumnStatistics& attent
   Scores scores = reduce_group(attention, view.shape, Reduce::mean);
   for (int head = 0; head < scores.heads(); ++head) {
     const auto of_head = scores.head(head);
-    for_each_row(view.scratch.values(head),
-                 [&](int j, std::span<const float> value) { of_head[j] *= static_cast<float>(norm(value)); });
+    const auto lengths = view.value_norms(head);
+    for (std::size_t j = 0; j < lengths.size(); ++j) of_head[j] *= static_cast<float>(lengths[j]);
   }
   pool_evictable(scores, always_kept, pooling);
   return scores;

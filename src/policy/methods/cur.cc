@@ -25,22 +25,14 @@ void divide_by_sum(std::span<double> x) {
   for (double& v : x) v = sum > 0 ? v / sum : 0;
 }
 
-/// Squared length of each row, divided by the sum over its stretch if there are stretches.
-class LengthShares {
- public:
-  explicit LengthShares(int tokens) : squares_(as_size(tokens)) {}
-
-  void add(int token, std::span<const float> row) { squares_[as_size(token)] = std::pow(norm(row), 2); }
-  std::vector<double> finish(int local) {
-    const std::span all(squares_);
-    for (std::size_t first = 0; local > 0 && first < all.size(); first += as_size(local))
-      divide_by_sum(all.subspan(first, std::min(as_size(local), all.size() - first)));
-    return std::move(squares_);
-  }
-
- private:
-  std::vector<double> squares_;
-};
+/// Square of each length, divided by the sum over its stretch if there are stretches.
+std::vector<double> shares_of(std::vector<double> lengths, int local) {
+  const std::span all(lengths);
+  for (double& x : all) x = std::pow(x, 2);
+  for (std::size_t first = 0; local > 0 && first < all.size(); first += as_size(local))
+    divide_by_sum(all.subspan(first, std::min(as_size(local), all.size() - first)));
+  return lengths;
+}
 
 double joint_share(double key, double value, const std::string& by) {
   if (by == "keys") return key;
@@ -51,12 +43,8 @@ double joint_share(double key, double value, const std::string& by) {
 Scores leverage_by_length(const LayerView& view, const CurSettings& s) {
   Scores scores(view.shape.kv_heads, view.tokens());
   for (int head = 0; head < scores.heads(); ++head) {
-    LengthShares of_keys(view.tokens());
-    LengthShares of_values(view.tokens());
-    for_each_key(view, head, [&](int j, std::span<const float> key) { of_keys.add(j, key); });
-    for_each_row(view.scratch.values(head), [&](int j, std::span<const float> value) { of_values.add(j, value); });
-    auto out = of_keys.finish(s.local);
-    const auto values = of_values.finish(s.local);
+    auto out = shares_of(view.key_norms(head), s.local);
+    const auto values = shares_of(view.value_norms(head), s.local);
     for (std::size_t j = 0; j < out.size(); ++j) out[j] = joint_share(out[j], values[j], s.by);
     divide_by_sum(out);
     std::copy(out.begin(), out.end(), scores.head(head).begin());

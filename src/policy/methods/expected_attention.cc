@@ -117,8 +117,8 @@ Scores expected_attention(const LayerView& view, const attention::QueryMoments& 
   for (int head = 0; head < scores.heads(); ++head) {
     const auto of_head = scores.head(head);
     add_attention(view, moments, head, rotation, first, of_head.subspan(first));
-    for_each_row(view.scratch.values(head),
-                 [&](int j, std::span<const float> value) { of_head[j] *= static_cast<float>(norm(value)); });
+    const auto lengths = view.value_norms(head);
+    for (std::size_t j = 0; j < lengths.size(); ++j) of_head[j] *= static_cast<float>(lengths[j]);
   }
   return scores;
 }

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
 #include "policy/methods/presets.h"
 #include "policy/rows.h"
 
@@ -9,8 +11,8 @@ namespace {
 Scores short_keys_first(const LayerView& view, const AlwaysKept& /*always_kept*/) {
   Scores scores(view.shape.kv_heads, view.tokens());
   for (int head = 0; head < scores.heads(); ++head) {
-    for_each_key(view, head,
-                 [&](int j, std::span<const float> key) { scores.head(head)[j] = -static_cast<float>(norm(key)); });
+    std::ranges::transform(view.key_norms(head), scores.head(head).begin(),
+                           [](double length) { return -static_cast<float>(length); });
   }
   return scores;
 }

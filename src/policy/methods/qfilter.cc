@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <Eigen/Eigenvalues>
-#include <numeric>
+#include <algorithm>
 #include <vector>
 
 #include "attention/moments.h"
@@ -70,11 +70,9 @@ Scores along_filters(const LayerView& view, const AlwaysKept& /*always_kept*/) {
   const auto filters = view.calibration.numbers(kQueryFilters, as_size(view.shape.kv_heads) * dim);
   Scores scores(view.shape.kv_heads, view.tokens());
   for (int head = 0; head < scores.heads(); ++head) {
-    const auto filter = filters.subspan(as_size(head) * dim, dim);
-    for_each_row(view.scratch.keys(head), [&](int j, std::span<const float> key) {
-      scores.head(head)[as_size(j)] =
-          static_cast<float>(std::inner_product(key.begin(), key.end(), filter.begin(), 0.0));
-    });
+    const auto products =
+        view.scratch.products({cache::RowProducts::Of::keys, head, filters.subspan(as_size(head) * dim, dim)});
+    std::ranges::transform(products, scores.head(head).begin(), [](double x) { return static_cast<float>(x); });
   }
   return scores;
 }
