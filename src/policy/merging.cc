@@ -39,8 +39,8 @@ Vectors vectors_of(const LayerView& view, int head, std::span<const std::int32_t
   const float magnitude = uneven_magnitude(view.rope, view.shape.head_dim);
   Vectors out{std::vector<float>(entries.size() * dim), std::vector<float>(entries.size() * dim)};
   for (std::size_t i = 0; i < entries.size(); ++i) {
-    cache::decode_row(scratch.type(), scratch.keys(head).row(entries[i]), row(out.keys, i, dim));
-    cache::decode_row(scratch.type(), scratch.values(head).row(entries[i]), row(out.values, i, dim));
+    cache::decode_row(scratch.type(), scratch.fetched_keys(head).row(entries[i]), row(out.keys, i, dim));
+    cache::decode_row(scratch.type(), scratch.fetched_values(head).row(entries[i]), row(out.values, i, dim));
     view.rope.shift(row(out.keys, i, dim).data(), -static_cast<std::int64_t>(scratch.positions()[entries[i]]));
     if (magnitude != 1) stretch(view.rope, 1 / magnitude, row(out.keys, i, dim));
   }
@@ -247,12 +247,17 @@ void merge_prompt(const Merging& how, const LayerView& view, const Scores& score
   plan.keys.resize(heads);
   plan.values.resize(heads);
   if (how.merged == Merged::as_entry) plan.merged_entries.resize(heads);
+  std::vector<std::vector<std::int32_t>> others;
+  for (const auto& kept : plan.heads) {
+    others.push_back(to_be_merged(scores.head(static_cast<int>(others.size())), kept,
+                                  how.room(static_cast<int>(kept.size())), always_kept));
+  }
+  fetch(view, plan, others);
   for (std::size_t h = 0; h < heads; ++h) {
     const int head = static_cast<int>(h);
     const auto& kept = plan.heads[h];
     const std::vector<std::int32_t> centres(kept.begin(), kept.end() - always_kept.recent);
-    const Classes classes(how, view, head, scores.head(head), centres,
-                          to_be_merged(scores.head(head), kept, how.room(static_cast<int>(kept.size())), always_kept));
+    const Classes classes(how, view, head, scores.head(head), centres, std::move(others[h]));
     if (!classes.any()) continue;
     Vectors vectors = classes.merged();
     const auto last = vectors_of(view, head, std::span(kept).last(always_kept.recent));

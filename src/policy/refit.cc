@@ -18,6 +18,7 @@
 #include "cache/scratch.h"
 #include "policy/observers/query_rows.h"
 #include "policy/ridged.h"
+#include "policy/rows.h"
 
 namespace winnow::policy {
 
@@ -72,7 +73,12 @@ struct Read {
   std::int32_t until;  ///< the last row that reads it
 };
 
-/// Fits the values of one KV head.
+/// The first of the recent tokens that queries see, kept or not.
+int first_recent(const Fit& fit, const attention::QueryRows& queries, int tokens) {
+  return fit.recent > 0 && queries.size() > 0 ? std::max(0, queries.row(0) - fit.recent + 1) : tokens;
+}
+
+/// Fits the values of one KV head. REQUIRES: its kept entries and recent tokens have been fetched.
 class HeadFit {
  public:
   HeadFit(const Fit& fit, const LayerView& view, const attention::QueryRows& queries, int head,
@@ -111,6 +117,13 @@ class HeadFit {
     return head_ * view_.shape.group() + static_cast<int>(i) % view_.shape.group();
   }
 
+  void read_key(int row, std::span<float> out) const {
+    cache::decode_row(view_.scratch.type(), view_.scratch.fetched_keys(head_).row(row), out);
+  }
+  void read_value(int row, std::span<float> out) const {
+    cache::decode_row(view_.scratch.type(), view_.scratch.fetched_values(head_).row(row), out);
+  }
+
   void add(const Read& read, std::span<const float> key) {
     reads_.push_back(read);
     keys_.all.insert(keys_.all.end(), key.begin(), key.end());
@@ -128,10 +141,10 @@ class HeadFit {
     constexpr auto kEnd = std::numeric_limits<std::int32_t>::max();
     std::vector<float> vector(dim_);
     for (std::size_t i = 0; i < kept.size(); ++i) {
-      view_.key(head_, kept[i], vector);
+      read_key(kept[i], vector);
       if (const auto key = stored(plan.keys, i); !key.empty()) rotate(key, 1, kept[i], vector);
       add({kept[i], i, kEnd}, vector);
-      view_.value(head_, kept[i], vector);
+      read_value(kept[i], vector);
       const auto value = stored(plan.values, i);
       add_value(value.empty() ? vector : value);
     }
@@ -152,13 +165,12 @@ class HeadFit {
   void add_recent() {
     std::vector<bool> is_there(as_size(view_.tokens()));
     for (const auto& read : reads_) is_there[as_size(read.row)] = true;
-    const int first = queries_.size() > 0 ? queries_.row(0) : view_.tokens();
     std::vector<float> vector(dim_);
-    for (int j = std::max(0, first - fit_.recent + 1); fit_.recent > 0 && j < view_.tokens(); ++j) {
+    for (int j = first_recent(fit_, queries_, view_.tokens()); j < view_.tokens(); ++j) {
       if (is_there[as_size(j)]) continue;
-      view_.key(head_, j, vector);
+      read_key(j, vector);
       add({j, values_.rows(), j + fit_.recent - 1}, vector);
-      view_.value(head_, j, vector);
+      read_value(j, vector);
       add_value(vector);
     }
   }
@@ -228,9 +240,18 @@ class HeadFit {
   std::size_t kept_ = 0;  ///< number of kept entries
 };
 
-}  // namespace
-
-namespace {
+/// Recent tokens that a plan does not keep, ascending for each head.
+std::vector<std::vector<std::int32_t>> recent_tokens(const Fit& fit, const LayerView& view,
+                                                     const attention::QueryRows& queries, const cache::KeepPlan& plan) {
+  std::vector<std::vector<std::int32_t>> out;
+  for (const auto& kept : plan.heads) {
+    auto& tokens = out.emplace_back();
+    for (int j = first_recent(fit, queries, view.tokens()); j < view.tokens(); ++j) {
+      if (!std::ranges::binary_search(kept, j)) tokens.push_back(j);
+    }
+  }
+  return out;
+}
 
 /// Peak bytes of one head.
 std::size_t fit_bytes(const Fit& fit, const LayerPrompt& prompt, double reads) {
@@ -263,6 +284,7 @@ void refit_values(Method& method, const Options& options) {
                           if (before) before.call(view, scores, always_kept, plan);
                           if (view[queries].size() == 0) return;
                           plan.values.resize(plan.heads.size());
+                          fetch(view, plan, recent_tokens(fit, view, view[queries], plan));
                           for (int head = 0; head < view.shape.kv_heads; ++head)
                             plan.values[as_size(head)] = HeadFit(fit, view, view[queries], head, plan).fitted();
                         }};

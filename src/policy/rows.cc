@@ -23,6 +23,16 @@ double norm(std::span<const float> row) {
   return std::sqrt(std::inner_product(row.begin(), row.end(), row.begin(), 0.0));
 }
 
+void fetch(const LayerView& view, const cache::KeepPlan& plan, std::span<const std::vector<std::int32_t>> others) {
+  auto rows = plan.heads;
+  for (std::size_t head = 0; head < rows.size(); ++head) {
+    const auto kept = static_cast<std::ptrdiff_t>(rows[head].size());
+    rows[head].insert(rows[head].end(), others[head].begin(), others[head].end());
+    std::inplace_merge(rows[head].begin(), rows[head].begin() + kept, rows[head].end());
+  }
+  view.scratch.fetch(rows);
+}
+
 void add_products_with_summaries(const cache::LayerLanes& lanes, int head, std::span<const float> vector,
                                  std::span<float> out) {
   const int blocks = static_cast<int>(out.size());

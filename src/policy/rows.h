@@ -2,11 +2,13 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
 #include <span>
 #include <vector>
 
 #include "base/rope.h"
 #include "cache/element.h"
+#include "cache/keep_plan.h"
 #include "policy/views.h"
 
 namespace winnow::policy {
@@ -42,6 +44,10 @@ void for_each_key(const LayerView& view, int head, const Each& each) {
 
 /// Euclidean length, in double.
 double norm(std::span<const float> row);
+
+/// Gets a plan's kept entries and `others`, ascending for each head, from a device that has them. They are then read
+/// by fetched_keys() and fetched_values() of the scratch.
+void fetch(const LayerView& view, const cache::KeepPlan& plan, std::span<const std::vector<std::int32_t>> others);
 
 /// Adds a vector's products with the summaries of a lane's first blocks, [blocks].
 void add_products_with_summaries(const cache::LayerLanes& lanes, int head, std::span<const float> vector,

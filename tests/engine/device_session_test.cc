@@ -298,6 +298,16 @@ TEST(PromptsByKernels, copy_kept_entries_to_the_host) {
   expect_copied(with, "ahakv:sgs=off,recent=8", "30", 30, kLogitsAndFlags + kStatistics + 2 * lengths);
 }
 
+/// Entries that take part in merges are copied before those that are kept.
+TEST(PromptsByKernels, copy_entries_that_merges_read) {
+  if (std::getenv("WINNOW_TEST_DEVICE") != nullptr) return;  // only host devices count
+  WithKernels with(with_small_heads());
+  constexpr std::size_t kLogitsAndFlags = kVocabulary * sizeof(float) + 64;
+  constexpr std::size_t kStatistics = std::size_t{2} * 4 * (kText + kQuestion) * sizeof(float);
+  constexpr int kMerged = 6;
+  expect_copied(with, "ems:gamma=1.2,window=8", "30", 30 + kMerged + 30, kLogitsAndFlags + 4 * kStatistics);
+}
+
 TEST(PromptsByKernels, have_windows_sinks_and_shared_keys) {
   for (const char* const architecture : {"gemma3", "gpt-oss", "gemma4"}) {
     const auto kept = kept_by_kernels(tiny_of(architecture), {"h2o", "snapkv:window=8", "ems"});

@@ -42,29 +42,43 @@ double recent_mean(std::span<const float> received, const AlwaysKept& always_kep
   return always_kept.recent > 0 ? sum / always_kept.recent : 0;
 }
 
-/// Values to store for one head: those of its kept entries, plus values of evicted entries that are spread over the
-/// kept entries after them. A value is spread over consecutive entries, so it is added to `change` at the first one and
-/// subtracted after the last one; the running sum of `change` is then the sum of an entry's shares.
-std::vector<float> merged_values(const LayerView& view, int head, const std::vector<std::int32_t>& kept,
-                                 std::span<const float> received, const AlwaysKept& always_kept, const CamRule& rule) {
-  const auto dim = as_size(view.shape.head_dim);
-  const auto spread = as_size(rule.spread_over(always_kept));
+/// Evicted entries of one head whose values are merged, ascending.
+std::vector<std::int32_t> to_be_merged(const LayerView& view, int head, const std::vector<std::int32_t>& kept,
+                                       std::span<const float> received, const AlwaysKept& always_kept,
+                                       const CamRule& rule) {
   const double mean = recent_mean(received, always_kept);
+  std::vector<std::int32_t> out;
+  auto next = kept.begin();
+  for (int j = 0; j < view.tokens(); ++j) {
+    if (next != kept.end() && *next == j) {
+      ++next;
+    } else if (rule.merges(received[j], mean, view.number, head, j)) {
+      out.push_back(j);
+    }
+  }
+  return out;
+}
+
+/// Values to store for one head: those of its kept entries, plus values of `merged` entries that are spread over
+/// `spread` kept entries after them. A value is spread over consecutive entries, so it is added to `change` at the
+/// first one and subtracted after the last one; the running sum of `change` is then the sum of an entry's shares.
+std::vector<float> merged_values(const cache::Rows& values, const std::vector<std::int32_t>& kept,
+                                 const std::vector<std::int32_t>& merged, std::size_t spread) {
+  const auto dim = as_size(values.dim);
   std::vector<double> change((kept.size() + 1) * dim);
   std::vector<float> out(kept.size() * dim);
-  std::size_t next = 0;  // the first kept entry after j
-  for_each_row(view.scratch.values(head), [&](int j, std::span<const float> value) {
-    if (next < kept.size() && kept[next] == j) {
-      std::copy(value.begin(), value.end(), out.begin() + static_cast<std::ptrdiff_t>(next++ * dim));
-      return;
-    }
-    if (!rule.merges(received[j], mean, view.number, head, j)) return;
+  for (std::size_t i = 0; i < kept.size(); ++i)
+    cache::decode_row(values.type, values.row(kept[i]), std::span(out).subspan(i * dim, dim));
+  std::vector<float> value(dim);
+  for (const auto j : merged) {
+    cache::decode_row(values.type, values.row(j), value);
+    const auto next = as_size(std::ranges::lower_bound(kept, j) - kept.begin());  // the first kept entry after j
     const std::size_t end = std::min(kept.size(), next + spread);
     for (std::size_t c = 0; c < dim; ++c) {
       change[next * dim + c] += value[c] / static_cast<double>(spread);
       change[end * dim + c] -= value[c] / static_cast<double>(spread);
     }
-  });
+  }
   std::vector<double> running(dim);
   for (std::size_t first = 0; first < out.size(); first += dim) {
     for (std::size_t c = 0; c < dim; ++c) {
@@ -78,8 +92,13 @@ std::vector<float> merged_values(const LayerView& view, int head, const std::vec
 void merge_prompt_values(const LayerView& view, const attention::ColumnStatistics& attention,
                          const AlwaysKept& always_kept, cache::KeepPlan& plan, const CamRule& rule) {
   const Scores received = reduce_group(attention, view.shape, Reduce::mean);
+  std::vector<std::vector<std::int32_t>> merged;
+  for (int head = 0; head < view.shape.kv_heads; ++head)
+    merged.push_back(to_be_merged(view, head, plan.heads[head], received.head(head), always_kept, rule));
+  fetch(view, plan, merged);
   for (int head = 0; head < view.shape.kv_heads; ++head) {
-    plan.values.push_back(merged_values(view, head, plan.heads[head], received.head(head), always_kept, rule));
+    plan.values.push_back(merged_values(view.scratch.fetched_values(head), plan.heads[head], merged[head],
+                                        as_size(rule.spread_over(always_kept))));
   }
 }
 
