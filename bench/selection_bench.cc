@@ -58,7 +58,7 @@ void plan(benchmark::State& state) {
   const policy::LayerRequests requests(of_methods);
   const policy::LayerObservers observers(site, requests);
   std::vector<policy::Observer*> looking;
-  observers.add_to(looking);
+  observers.add_to(looking, kTokens);
   for (int head = 0; head < shape.query_heads; ++head) {
     const auto sums = noise(kTokens, static_cast<unsigned>(head));
     std::copy(sums.begin(), sums.end(), looking.front()->columns().front()->head(head).begin());

@@ -106,8 +106,10 @@ int LayerScratch::extend(std::span<const std::int32_t> positions) {
 }
 
 void LayerScratch::store(int row, const float* keys, const float* values) {
-  complete();
-  if (copy_ != nullptr) copy_->changes(row);
+  if (copy_ != nullptr && row < copy_->rows()) {
+    complete();
+    copy_->changes(row);
+  }
   const auto dim = as_size(heads_.dim);
   for (int head = 0; head < heads_.count; ++head) {
     const std::size_t at = place(head, row);

@@ -39,11 +39,11 @@ class ScratchCopy {
   virtual ~ScratchCopy() = default;
 
   /// Rows [0, rows()) are those of the scratch.
-  int rows() const { return rows_.load(std::memory_order_relaxed); }
+  int rows() const { return rows_.load(std::memory_order_acquire); }
   void set_rows(int rows) { rows_.store(rows, std::memory_order_relaxed); }
-  /// Rows from `row` on change in the scratch. Thread-safe.
+  /// Rows from `row` on change in the scratch. Thread-safe: who sees the new rows() sees what was copied before.
   void changes(int row) {
-    for (int old = rows(); row < old && !rows_.compare_exchange_weak(old, row, std::memory_order_relaxed);) continue;
+    for (int old = rows(); row < old && !rows_.compare_exchange_weak(old, row, std::memory_order_acq_rel);) continue;
   }
   /// The copy gets rows [first, end), which the scratch lacks.
   void add_rows(int first, int end);

@@ -188,7 +188,8 @@ ChunkObservers Prefill::observers_of(const Chunk& chunk) const {
     return out;
   }
   for (std::size_t i = 0; i < branches_.size(); ++i) {
-    if (!chunk.branch || *chunk.branch == i) branches_[i].add_observers(kv_layer(), out.observers);
+    if (!chunk.branch || *chunk.branch == i)
+      branches_[i].add_observers(kv_layer(), chunk.position + chunk.rows.count, out.observers);
   }
   if (observer_ != nullptr) out.observers.push_back(observer_);
   return out;

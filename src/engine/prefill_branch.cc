@@ -138,8 +138,8 @@ void PrefillBranch::begin_observers(int kv_layer, KnownText& known) const {
   });
 }
 
-void PrefillBranch::add_observers(int kv_layer, std::vector<policy::Observer*>& out) const {
-  observers_.at(kv_layer).add_to(out);
+void PrefillBranch::add_observers(int kv_layer, int end, std::vector<policy::Observer*>& out) const {
+  observers_.at(kv_layer).add_to(out, end);
 }
 
 policy::Observer* PrefillBranch::observer_of_replay(int kv_layer, std::size_t replay) const {

@@ -51,7 +51,7 @@ class PrefillBranch {
   void begin_layer(int layer);
   /// Lets the observers continue after the known tokens, when they have begun a layer.
   void begin_observers(int kv_layer, KnownText& known) const;
-  void add_observers(int kv_layer, std::vector<policy::Observer*>& out) const;
+  void add_observers(int kv_layer, int end, std::vector<policy::Observer*>& out) const;
   policy::Observer* observer_of_replay(int kv_layer, std::size_t replay) const;
   /// Fills the lanes of all caches when the prompt has passed through all layers that read the same keys. Throws
   /// MemoryError and Interrupted.

@@ -31,6 +31,7 @@ constexpr int kVocabulary = 288;
 constexpr int kText = 120;
 constexpr int kQuestion = 12;
 constexpr int kAnswer = 6;
+constexpr int kChunk = 50;
 constexpr int kTurn = 70;  // read layer by layer
 
 std::vector<std::string> all_specs() {
@@ -75,7 +76,7 @@ class Side {
   explicit Side(std::shared_ptr<const Model> model, const std::string& calibration = "",
                 Precision precision = Precision::f32)
       : model_(std::move(model)),
-        session_(model_, {.threads = 1, .precision = precision, .chunk = 50, .calibration = calibration}) {}
+        session_(model_, {.threads = 1, .precision = precision, .chunk = kChunk, .calibration = calibration}) {}
 
   Session& session() { return session_; }
   Cache& cache() { return *cache_; }
@@ -298,14 +299,19 @@ TEST(PromptsByKernels, copy_kept_entries_to_the_host) {
   expect_copied(with, "ahakv:sgs=off,recent=8", "30", 30, kLogitsAndFlags + kStatistics + 2 * lengths);
 }
 
-/// Entries that take part in merges are copied before those that are kept.
-TEST(PromptsByKernels, copy_entries_that_merges_read) {
+/// Entries that take part in merges or fits are copied before those that are kept.
+TEST(PromptsByKernels, copy_entries_that_merges_and_fits_read) {
   if (std::getenv("WINNOW_TEST_DEVICE") != nullptr) return;  // only host devices count
   WithKernels with(with_small_heads());
   constexpr std::size_t kLogitsAndFlags = kVocabulary * sizeof(float) + 64;
   constexpr std::size_t kStatistics = std::size_t{2} * 4 * (kText + kQuestion) * sizeof(float);
   constexpr int kMerged = 6;
   expect_copied(with, "ems:gamma=1.2,window=8", "30", 30 + kMerged + 30, kLogitsAndFlags + 4 * kStatistics);
+  const TinyModel h = with_small_heads();
+  const int of_token = h.n_embd + 2 * (h.n_head + h.n_head_kv) * h.head_dim;
+  const int of_last_chunk = h.n_layer * ((kText + kQuestion) % kChunk) * of_token;
+  const std::size_t tensors = static_cast<std::size_t>(of_last_chunk) * sizeof(float);
+  expect_copied(with, "refit(snapkv:window=8):rows=4,recent=4", "30", 30 + 30, kLogitsAndFlags + kStatistics + tensors);
 }
 
 TEST(PromptsByKernels, have_windows_sinks_and_shared_keys) {

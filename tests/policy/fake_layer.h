@@ -233,7 +233,7 @@ class FakeLayer {
     const auto exact = outputs();
     const std::vector<float> rounded(exact.begin(), exact.end());
     std::vector<policy::Observer*> looking;
-    observers.add_to(looking);
+    observers.add_to(looking, n_);
     for (auto* const observer : looking) {
       if (observer->needs().inputs) observer->see_inputs({0, n_, n_, inputs.data()}, {0, 1});
       if (observer->needs().queries) observer->see_rows({0, n_, queries.data(), rounded.data(), scratch_}, {0, 1});

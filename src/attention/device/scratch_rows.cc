@@ -33,8 +33,8 @@ void ScratchRows::update(const cache::LayerScratch& scratch, int end) {
   const int count = end - first;
   if (count <= 0) return;
   for (int head = 0; head < scratch.kv_heads(); ++head) {
-    const auto keys = scratch.keys(head).slice(first, count);
-    const auto values = scratch.values(head).slice(first, count);
+    const auto keys = scratch.fetched_keys(head).slice(first, count);
+    const auto values = scratch.fetched_values(head).slice(first, count);
     const std::size_t at = place(scratch, head, first);
     memory_.write(at, {keys.data, as_size(count) * keys.stride});
     memory_.write(values_ + at, {values.data, as_size(count) * values.stride});

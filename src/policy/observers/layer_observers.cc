@@ -37,7 +37,8 @@ std::size_t LayerRequests::add(const ObserverRequestPtr& request) {
   return place;
 }
 
-LayerObservers::LayerObservers(const ObservedLayer& layer, const LayerRequests& requests) : requests_(requests) {
+LayerObservers::LayerObservers(const ObservedLayer& layer, const LayerRequests& requests)
+    : requests_(requests), prompt_(layer.prompt) {
   for (const auto& request : requests.different()) observers_.push_back(request->observer(layer));
 }
 
@@ -53,9 +54,11 @@ void LayerObservers::for_each(const std::function<void(const ObserverRequest&, O
   for (std::size_t i = 0; i < observers_.size(); ++i) each(*requests_.different()[i], *observers_[i]);
 }
 
-void LayerObservers::add_to(std::vector<Observer*>& out) const {
+void LayerObservers::add_to(std::vector<Observer*>& out, int end) const {
   for (std::size_t i = 0; i < observers_.size(); ++i) {
-    if (requests_.different()[i]->replay() == nullptr) out.push_back(observers_[i].get());
+    const auto& request = *requests_.different()[i];
+    const bool sees = request.first_row(prompt_) < end || !observers_[i]->columns().empty();
+    if (request.replay() == nullptr && sees) out.push_back(observers_[i].get());
   }
 }
 

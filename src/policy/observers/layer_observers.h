@@ -48,14 +48,16 @@ class LayerObservers {
   void begin_layer(const ObservedLayer& layer);
   void end_layer(const EndedLayer& layer);
   void for_each(const std::function<void(const ObserverRequest&, Observer&)>& each) const;
-  /// Adds the observers of the prompt itself.
-  void add_to(std::vector<Observer*>& out) const;
+  /// Adds the observers of the prompt itself that see the chunk before row `end`. Those with statistics see all chunks,
+  /// so that attention is computed alike in all.
+  void add_to(std::vector<Observer*>& out, int end) const;
   /// The observer of the replay that an equal request needs. REQUIRES: a method has made that request.
   Observer* of_replay(const ObserverRequest& request) const;
   ObserverResults results_for(std::size_t method) const;
 
  private:
   const LayerRequests& requests_;
+  LayerPrompt prompt_;
   std::vector<std::unique_ptr<Observer>> observers_;  ///< [request of different()]
 };
 
