@@ -92,7 +92,7 @@ void bind_options(nb::module_& m) {
           "protocol. budget: entries per KV head (512), a share of the prompt ('10%') or bytes ('64MiB').\n"
           "kv_type: None is 'q8_0' with a budget in bytes, else 'f16'.\n"
           "Raises UsageError for an unknown method, option or type, and if a budget is missing.")
-      .def_prop_ro("spec", &CacheChoice::method_name, "In canonical form, or 'auto'.")
+      .def_prop_ro("spec", &CacheChoice::method_name, "In canonical form, or 'auto' or 'auto:fast'.")
       .def_prop_ro(
           "budget",
           [](const CacheChoice& o) { return o.budget ? nb::object(nb::cast(o.budget->print())) : nb::none(); },
