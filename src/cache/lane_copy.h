@@ -29,6 +29,8 @@ class LaneCopy {
     slots.erase(std::ranges::lower_bound(slots, length), slots.end());
     return slots;
   }
+  /// Notes that a changed entry will be copied by other means.
+  void leave_out(int head, int slot) { std::erase(changed_[as_size(head)], slot); }
   /// Notes that all changes have been copied.
   void set_copied() {
     for (auto& slots : changed_) slots.clear();

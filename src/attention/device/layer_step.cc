@@ -48,11 +48,13 @@ bool LayerStep::supports(const Shape& shape, const Rope& rope, std::span<const D
          (!rotated || rope.frequency.size() % winnow::device::kHeadUnit == 0);
 }
 
-void LayerStep::plan(const Shape& shape, const Rope& rope, std::span<const DecodeRead> reads, int rows) {
+void LayerStep::plan(const Shape& shape, const Rope& rope, std::span<const DecodeRead> reads, int rows,
+                     std::span<const EnteredRow> entered) {
   shape_ = shape;
   rows_ = rows;
   changed_.clear();
   cut(reads);
+  for (const auto& row : entered) copy_of(*row.storage).leave_out(row.kv_head, row.slot);
   find_angles(rope, reads);
   stage();
   place_probabilities();

@@ -34,9 +34,10 @@ class LayerStep {
   /// Whether the kernels can compute a step.
   static bool supports(const Shape& shape, const Rope& rope, std::span<const DecodeRead> reads);
 
-  /// Cuts reads into items, and stages them with the entries that have changed since the last step. These do not count
-  /// as changed from then on. Throws MemoryError.
-  void plan(const Shape& shape, const Rope& rope, std::span<const DecodeRead> reads, int rows);
+  /// Cuts reads into items, and stages them with the entries that have changed since the last step, but for those that
+  /// the step itself stores (`entered`). None of them count as changed from then on. Throws MemoryError.
+  void plan(const Shape& shape, const Rope& rope, std::span<const DecodeRead> reads, int rows,
+            std::span<const EnteredRow> entered = {});
   /// Notes again that the staged entries have changed, because nothing of the step is computed.
   void forget();
   /// Fills in addresses.

@@ -34,7 +34,7 @@ void WholeStep::plan(const Shape& shape, const Rope& rope, std::span<const Decod
   layer.is_left = fails || !LayerStep::supports(shape, rope, reads);
   if (layer.is_left) return;
   try {
-    layer.step.plan(shape, rope, reads, rows_);
+    layer.step.plan(shape, rope, reads, rows_, entered);
   } catch (const MemoryError& error) {
     context_.gate.tell(error.what());
     return leave();
