@@ -52,7 +52,8 @@ struct PrefillTask {
 
 enum class Reduction : std::int32_t { sum, max };
 
-/// Reduces the probabilities of observed queries of a chunk for each key. REQUIRES: prefill() with `lse` and `packed`.
+/// Reduces the probabilities of observed queries of a chunk for each key. Query i is recorded at keys up to first + i:
+/// its own row, or for all queries one as far before it. REQUIRES: prefill() with `lse` and `packed`.
 struct ObserveTask {
   const void* packed;        ///< [heads][count][dim], from prefill()
   const float* lse;          ///< [count][heads], from prefill()
@@ -64,7 +65,7 @@ struct ObserveTask {
   Reduction reduction;
   std::int32_t observed, first, count, heads, kv_heads, dim, capacity;
   std::int32_t begin, end, stride;  ///< recorded keys
-  std::int32_t reach;               ///< number of keys up to its own at which a query is recorded; 0: all
+  std::int32_t reach;               ///< number of keys, ending with its last one, of a query; 0: all
   float cap;                        ///< as in prefill()
 };
 

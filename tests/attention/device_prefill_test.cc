@@ -33,6 +33,7 @@ struct Observing {
   std::vector<ColumnRequest> requests = {};
   KeyRange recorded = {};
   std::vector<float> row_scales = {};  ///< [n] or empty
+  int copy_distance = 0;
 };
 
 struct Source {
@@ -52,6 +53,7 @@ Results read(PrefillAttention& attention, const Source& from, const Observing& o
   r.columns.reserve(observing.requests.size());
   for (const auto& request : observing.requests)
     columns.push_back(&r.columns.emplace_back(request, from.shape.query_heads, from.n));
+  for (auto* const one : columns) one->begin_copy(observing.copy_distance);
   for (int at = 0; at < from.n; at += chunk) {
     attention.record_logsums(r.logsums.data() + z(at) * heads);
     attention.begin(
@@ -133,6 +135,31 @@ TEST_F(DevicePrefill, records_the_rows_that_are_asked_for) {
   }
 }
 
+/// What copies of tokens, so far behind them, attend to.
+Observing of_copies(int distance, KeyRange recorded) {
+  Observing out{{}, recorded, {}, distance};
+  for (const auto reduction : {Reduction::sum, Reduction::max})
+    out.requests.push_back({{Kind::copies, 0, {}}, reduction});
+  return out;
+}
+
+TEST_F(DevicePrefill, records_the_tokens_that_rows_copy) {
+  for (const int window : {0, 30}) {
+    auto shape = shape_of(2, 2, kDim);
+    shape.window = window;
+    const Prompt p(shape, kTokens, ElementType::f16);
+    for (const int distance : {0, 1, 20, 29, 30, 31, 70, 99, 100, 101}) {
+      SCOPED_TRACE(distance);
+      for (const KeyRange recorded : {KeyRange{}, KeyRange{20, 70}}) {
+        auto observing = of_copies(distance, recorded);
+        expect_the_same(p, observing);
+        observing.row_scales.assign(kTokens, 0.5F);
+        expect_the_same(p, observing, kTokens);
+      }
+    }
+  }
+}
+
 TEST_F(DevicePrefill, weighs_rows) {
   Observing weighted{
       {{{Kind::last, 3, {}}, Reduction::sum}, {{Kind::all, 0, {}}, Reduction::max}, {{Kind::all, 0, {}}}}};
@@ -152,8 +179,8 @@ TEST_F(DevicePrefill, sees_the_kept_entries_of_earlier_text) {
       const Later later(all, 30, kept);
       const Source from{shape, later.scratch, all.q.data() + z(30) * z(shape.query_heads * kDim), later.n(),
                         &later.past};
-      const Observing observing{{{{Kind::all, 0, {}}}}};
-      expect_alike(read(attention_, from, observing), read(*cpu(), from, observing), ElementType::f16);
+      for (const auto& observing : {Observing{{{{Kind::all, 0, {}}}}}, of_copies(25, {})})
+        expect_alike(read(attention_, from, observing), read(*cpu(), from, observing), ElementType::f16);
     }
   }
 }
@@ -182,6 +209,7 @@ Results read_tensors(device::Prefill& attention, winnow::device::Device& device,
   r.columns.reserve(observing.requests.size());
   for (const auto& request : observing.requests)
     columns.push_back(&r.columns.emplace_back(request, p.shape.query_heads, p.n));
+  for (auto* const one : columns) one->begin_copy(observing.copy_distance);
   for (int at = 0; at < p.n; at += kChunk) {
     const int count = std::min(kChunk, p.n - at);
     const auto part = [&](std::span<const float> of, std::size_t width) {
@@ -241,7 +269,8 @@ void expect_the_same_products(const cache::LayerScratch& got, const cache::Layer
 }
 
 TEST_F(DevicePrefill, takes_tensors_in_the_devices_memory) {
-  const Observing observing{{{{Kind::last, 20, {}}}, {{Kind::all, 0, {}}, Reduction::max}}, {10, 90}};
+  const Observing observing{
+      {{{Kind::last, 20, {}}}, {{Kind::all, 0, {}}, Reduction::max}, {{Kind::copies, 0, {}}}}, {10, 90}, {}, 25};
   for (const auto type : {ElementType::f16, ElementType::bf16}) {
     for (const int window : {0, 30}) {
       auto shape = shape_of(2, 2, kDim);
@@ -314,7 +343,6 @@ TEST_F(DevicePrefill, leaves_what_the_kernels_lack_to_the_cpu) {
   const Prompt odd(shape_of(2, 2, 12), kTokens, ElementType::f16);
   const Prompt f16(shape_of(2, 2, kDim), kTokens, ElementType::f16);
   const Observing powers{{{{Kind::last, 2, {}}, Reduction::sum, {1.5F, 2}}}};
-  const Observing copies{{{{Kind::copies, 0, {}}}}};
   const auto expect_the_cpus = [&](const Prompt& p, const Observing& observing) {
     const Source from{p.shape, p.scratch, p.q.data(), p.n};
     const auto got = read(attention_, from, observing, kTokens);
@@ -325,7 +353,6 @@ TEST_F(DevicePrefill, leaves_what_the_kernels_lack_to_the_cpu) {
   expect_the_cpus(f32, {});
   expect_the_cpus(odd, {});
   expect_the_cpus(f16, powers);
-  expect_the_cpus(f16, copies);
   EXPECT_EQ(device_->account().peak(), 0U);
   expect_the_same(f16, powers);
   EXPECT_GT(device_->account().peak(), 0U) << "chunks without these rows are the kernels'";

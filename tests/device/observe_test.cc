@@ -18,6 +18,7 @@ struct Observing {
   int begin = 0;
   int end = std::numeric_limits<int>::max();
   int reach = 0;
+  int lag = 0;  ///< distance of a query to the last key at which it is recorded
 };
 
 /// Statistics of keys, [heads][stride], and their error bounds.
@@ -52,7 +53,7 @@ class Observed {
                            .element = from.element,
                            .reduction = what_.reduction,
                            .observed = static_cast<std::int32_t>(rows_.size()),
-                           .first = from.first,
+                           .first = from.first - what_.lag,
                            .count = from.count,
                            .heads = from.heads,
                            .kv_heads = from.kv_heads,
@@ -80,11 +81,11 @@ class Observed {
   /// Adds one query's weights to the keys. Weights have the errors of logits and sum; f32 sums add theirs.
   void add(Columns& out, int head, int row, float factor) const {
     const auto attended = prompt_.attend(row, head);
-    const int own = what_.prompt.first + row;
+    const int last = what_.prompt.first + row - what_.lag;
     const int first = prompt_.first_key(row);
     const int past = prompt_.past_keys(row, head);
-    for (int key = std::max(first, what_.begin); key < std::min(own + 1, what_.begin + stride_); ++key) {
-      if (what_.reach > 0 && own - key >= what_.reach) continue;
+    for (int key = std::max(first, what_.begin); key < std::min(last + 1, what_.begin + stride_); ++key) {
+      if (what_.reach > 0 && last - key >= what_.reach) continue;
       const std::size_t place = z(past + key - first);
       const double p = attended.weight[place] * factor;
       const double error = 2 * attended.weight_error[place] * factor + 1e-6 * p;
@@ -137,6 +138,41 @@ INSTANTIATE_TEST_SUITE_P(
         Observing{{.dim = 64, .first = 63, .count = 10, .element = Element::f16}, Reduction::sum, {}, false, 0, 73, 24},
         Observing{{.dim = 256, .first = 7, .count = 40, .element = Element::f16}},
         Observing{{.dim = 64, .first = 40, .count = 50, .heads = 2, .kv_heads = 2, .past = {90, 3}}}));
+
+/// Each row only at the key that it copies and the next one.
+INSTANTIATE_TEST_SUITE_P(
+    OfCopies, Observe,
+    testing::Values(
+        Observing{{.dim = 64, .count = 130, .heads = 4, .kv_heads = 2}, Reduction::max, {}, false, 0, 130, 2, 69},
+        Observing{{.dim = 64, .first = 600, .count = 70, .heads = 2, .kv_heads = 1, .element = Element::f16},
+                  Reduction::sum,
+                  {},
+                  true,
+                  0,
+                  670,
+                  2,
+                  90},
+        Observing{
+            {.dim = 64, .first = 20, .count = 90, .cap = 5, .sinks = true}, Reduction::max, {}, true, 5, 80, 2, 30},
+        Observing{{.dim = 64, .first = 100, .count = 100, .window = 30, .sinks = true},
+                  Reduction::max,
+                  {},
+                  false,
+                  60,
+                  200,
+                  1,
+                  29},
+        Observing{{.dim = 128, .first = 270, .count = 40}, Reduction::sum, {0, 24, 25, 39}, true, 0, 300, 2, 14},
+        Observing{
+            {.dim = 256, .first = 7, .count = 70, .element = Element::f16}, Reduction::max, {}, false, 0, 77, 2, 60},
+        Observing{{.dim = 64, .first = 40, .count = 50, .heads = 2, .kv_heads = 2, .past = {90, 3}},
+                  Reduction::max,
+                  {},
+                  false,
+                  0,
+                  90,
+                  2,
+                  50}));
 
 // Disabled as in prefill_test.cc.
 INSTANTIATE_TEST_SUITE_P(DISABLED_Long, Observe,

@@ -297,6 +297,8 @@ TEST(PromptsByKernels, copy_kept_entries_to_the_host) {
   expect_copied(with, "qfilter", "30", 30, kLogitsAndFlags + lengths);
   expect_copied(with, "cur", "30", 30, kLogitsAndFlags + 2 * lengths);
   expect_copied(with, "ahakv:sgs=off,recent=8", "30", 30, kLogitsAndFlags + kStatistics + 2 * lengths);
+  constexpr std::size_t kRepetition = 5;  // chunks
+  expect_copied(with, "kvzip(span(snapkv:window=8))", "60", 60, kLogitsAndFlags + (1 + kRepetition) * kStatistics);
 }
 
 /// Entries that take part in merges or fits are copied before those that are kept.

@@ -2,15 +2,38 @@
 #include "attention/device/observed_rows.h"
 
 #include <algorithm>
+#include <limits>
 
 namespace winnow::attention::device {
+
+namespace {
+
+/// Distances of a query to the keys at which it is recorded.
+struct Distances {
+  int first = 0;
+  int end = std::numeric_limits<int>::max();
+};
+
+Distances distances_of(const ColumnStatistics& columns, int window) {
+  Distances out;
+  if (window > 0) out.end = window;
+  const auto& rows = columns.request().rows;
+  if (rows.kind == QueryRowSet::Kind::band) out.end = std::min(out.end, rows.count + 1);
+  if (rows.kind == QueryRowSet::Kind::copies) {
+    out.first = std::max(0, columns.copy_distance() - 1);
+    out.end = std::min(out.end, columns.copy_distance() + 1);
+  }
+  return out;
+}
+
+}  // namespace
 
 ObservedRows observed_rows(const ColumnStatistics& columns, int first, int count, int window, const float* row_scales) {
   const auto& request = columns.request();
   const bool is_scaled = request.scale != RowScale::one;
-  ObservedRows out{.reach = window};
-  if (request.rows.kind == QueryRowSet::Kind::band)
-    out.reach = window > 0 ? std::min(window, request.rows.count + 1) : request.rows.count + 1;
+  const auto distances = distances_of(columns, window);
+  if (distances.first >= distances.end) return {};
+  ObservedRows out{.lag = distances.first, .reach = distances.end - distances.first};
   for (int i = 0; i < count; ++i) {
     if (!request.rows.contains(first + i, columns.size())) continue;
     const float weight = request.weight_of(first + i, columns.size()) * (is_scaled ? row_scales[i] : 1.0F);

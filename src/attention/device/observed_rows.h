@@ -12,7 +12,8 @@ namespace winnow::attention::device {
 struct ObservedRows {
   std::vector<std::int32_t> rows = {};  ///< ascending, from the chunk's first query on
   std::vector<float> weights = {};      ///< [rows] positive; empty: 1
-  int reach = 0;                        ///< keys up to its own at which a query is recorded; 0: all
+  int lag = 0;                          ///< distance of a query to the last key at which it is recorded
+  int reach = 0;                        ///< number of keys, up to that one, at which it is recorded
 };
 
 /// Queries [first, first + count) that column statistics request, in a layer whose queries see `window` keys (0: all).

@@ -23,9 +23,7 @@ bool is_supported(ElementType type) { return type == ElementType::f16 || type ==
 
 bool Prefill::supports(const cache::LayerScratch& scratch) const {
   const auto is_lacking = [end = end()](const ColumnStatistics* c) {
-    const auto& request = c->request();
-    const bool has_no_kernel = !request.power.empty() || request.rows.kind == QueryRowSet::Kind::copies;
-    return has_no_kernel && request.rows.first(c->size()) < end;
+    return !c->request().power.empty() && c->request().rows.first(c->size()) < end;
   };
   return gate_.is_open() && is_supported(scratch.type()) && KernelGate::takes_heads(chunk_.shape.head_dim) &&
          std::ranges::none_of(chunk_.columns, is_lacking) &&
@@ -177,7 +175,7 @@ bool Prefill::observe(const Part& part, const PrefillTask& prompt) {
       .element = prompt.element,
       .reduction = is_sum ? winnow::device::Reduction::sum : winnow::device::Reduction::max,
       .observed = static_cast<std::int32_t>(part.observed.rows.size()),
-      .first = prompt.first,
+      .first = prompt.first - part.observed.lag,
       .count = prompt.count,
       .heads = prompt.heads,
       .kv_heads = prompt.kv_heads,

@@ -40,7 +40,7 @@ class ObserveBlock {
   WINNOW_DEVICE void run() {
     const int tiles = (t_.observed + Shape::kQueries - 1) / Shape::kQueries;
     int tile = first_tile(tiles);
-    if (tile >= tiles) return;  // the same for all threads
+    if (tile >= tiles || !is_seen(tile)) return;  // the same for all threads
     copy_keys();
     copy_tile(tile);
     share(tile, less(tile));
@@ -70,7 +70,7 @@ class ObserveBlock {
     const int existing = i < t_.observed ? i : t_.observed - 1;
     return t_.rows != nullptr ? t_.rows[existing] : existing;
   }
-  /// The first tile with a query at or after the block's first key.
+  /// The first tile with a query that is recorded at or after the block's first key.
   WINNOW_DEVICE int first_tile(int tiles) const {
     int low = 0;
     int high = tiles;
