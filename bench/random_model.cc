@@ -114,7 +114,10 @@ void quantize(const std::string& whole, llama_ftype type, const std::string& pat
 /// Removes a file at the end of a scope.
 struct Temporary {
   std::string path;
-  ~Temporary() { std::filesystem::remove(path); }
+  ~Temporary() {
+    std::error_code ignored;
+    std::filesystem::remove(path, ignored);
+  }
 };
 
 void write(const TinyModel& model, llama_ftype type, const std::string& path) {
@@ -138,10 +141,15 @@ int main(int argc, char** argv) {
   app.add_option("shape", shape)->required()->check(CLI::IsMember(kShapes));
   app.add_option("type", type)->required()->transform(CLI::CheckedTransformer(kTypes));
   app.add_option("file", path, "is made, and must not be there")->required()->check(CLI::NonexistentPath);
-  app.add_option("--layers", layers, "only the first ones (default: all)")->check(CLI::PositiveNumber);
-  app.add_option("--tokenizer", tokenizer, "GGUF file with as many tokens, whose tokenizer the model gets")
-      ->check(CLI::ExistingFile);
-  app.add_option("--from", whole, "quantize this f16 or bf16 model of the same shape")->check(CLI::ExistingFile);
+  auto* const first = app.add_option("--layers", layers, "only the first ones (default: all)");
+  first->check(CLI::PositiveNumber);
+  auto* const given =
+      app.add_option("--tokenizer", tokenizer, "GGUF file with as many tokens, whose tokenizer it gets");
+  given->check(CLI::ExistingFile);
+  app.add_option("--from", whole, "quantize this f16 or bf16 model, which has the shape already")
+      ->check(CLI::ExistingFile)
+      ->excludes(first)
+      ->excludes(given);
   return winnow::bench::run_program(app, argc, argv, [&] {
     if (!whole.empty()) return quantize(whole, type, path);
     TinyModel model = kShapes.at(shape)();

@@ -64,12 +64,12 @@ void ScratchCopy::copy_some(const LayerScratch& scratch, std::span<const std::ve
   std::size_t count = 0;
   for (const auto& of_head : rows) count += of_head.size();
   const std::size_t all = rows.size() * as_size(scratch.size());
-  const bool are_few = 2 * count < all;
+  const bool are_few = 2 * count < all && this->rows() >= scratch.size();
   if (is_ahead() && !(are_few && read(scratch, rows))) complete(scratch);
 }
 
 bool ScratchCopy::multiply(const LayerScratch& scratch, const RowProducts& what, std::span<double> out) {
-  return is_ahead() && products(scratch, what, out);
+  return is_ahead() && rows() >= scratch.size() && products(scratch, what, out);
 }
 
 std::size_t LayerScratch::bytes(ElementType type, std::span<const KvHeads> layers, int capacity) {

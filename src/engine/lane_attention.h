@@ -33,7 +33,7 @@ struct RowProbabilities {
   int stride = 0;
 };
 
-/// Places of layers' probabilities.
+/// Places of layers' probabilities, and how the step runs.
 struct LayerPlaces {
   /// Number of layers whose probabilities are used at once: all layers in a step that is planned on a device, else two,
   /// since those of one layer are still in use while the next one attends.
@@ -45,7 +45,7 @@ struct LayerPlaces {
 };
 LayerPlaces places_of_probabilities(const model::Hparams& hparams, const attention::DecodeAttention& attention,
                                     std::span<const StepRow> rows);
-/// The most that a step can need.
+/// The most places that a step can need; `is_planned` is not set.
 LayerPlaces most_places(const model::Hparams& hparams, const attention::DecodeAttention& attention);
 
 /// Attention of a step, layer by layer: rows of any sequences, each over the lanes of its own sequence.
@@ -67,8 +67,7 @@ class LaneAttention : public TeamAttention {
     int end_head;
   };
 
-  /// Plans the whole step if it can be: rows enter the lanes, and their keys and values follow
-  /// from the device.
+  /// Plans the whole step if it can be: rows enter the lanes, and their keys and values follow from the device.
   void begin_on_device(std::span<const Tensors> layers) override;
   device::OnDevice attend_on_device(const Tensors& tensors) override;
   std::optional<int> end_on_device() override;

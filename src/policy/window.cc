@@ -63,7 +63,7 @@ std::string WindowLength::text(std::string_view what) const {
 std::vector<Option> window_length_options(std::string effect, std::string window) {
   return {{"window", Option::WordOrInteger{std::move(window), 1, 65536, "question"}, std::move(effect)},
           {"window-share", Option::WordOrInteger{"any", 1, 100}, "largest window, in percent of the prompt"},
-          {"question-share", Option::Integer{50, 1, 100}, "largest window=question, in percent of the budget"}};
+          {"question-share", Option::Integer{50, 1, 99}, "largest window=question, in percent of the budget"}};
 }
 
 WindowLength window_length(const Options& options) {

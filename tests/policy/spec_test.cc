@@ -42,9 +42,10 @@ TEST(Spec, canonical_form_leaves_defaults_out) {
   EXPECT_EQ(Spec::parse("snapkv").print(), "snapkv");
   EXPECT_EQ(Spec::parse("snapkv:kernel=7").print(), "snapkv");
   EXPECT_EQ(Spec::parse("snapkv:pool=mean,window=16").print(), "snapkv:window=16,pool=mean");
-  EXPECT_EQ(Spec::parse("snapkv").print_full(),
-            "snapkv:window=32,window-share=any,rows=sum,weights=none,kernel=7,pool=max,pad=valid,gqa=mean,positions="
-            "absolute");
+  EXPECT_EQ(
+      Spec::parse("snapkv").print_full(),
+      "snapkv:window=32,window-share=any,question-share=50,rows=sum,weights=none,kernel=7,pool=max,pad=valid,gqa=mean,"
+      "positions=absolute");
   EXPECT_EQ(Spec().print(), "full");
 }
 

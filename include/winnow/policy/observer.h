@@ -132,7 +132,8 @@ class WINNOW_EXPORT ObserverRequest {
   virtual std::vector<attention::ColumnRequest> columns() const { return {}; }
   /// Passages to replay for the observer; null: none. Attention is then recorded for the passages only.
   virtual const Replay* replay() const { return nullptr; }
-  /// First row of a prompt that the observer must see. Earlier rows may be taken from known keys and values.
+  /// First row of a prompt that the observer must see. Earlier rows may be taken from known keys and values, and chunks
+  /// before it are not shown to observers without column statistics.
   virtual int first_row(const LayerPrompt& /*prompt*/) const { return 0; }
   /// Name of the observer's state after some rows of a prompt. Requests with the same name have the same state, in
   /// every prompt with these rows and in every process, as states are also stored in files: the name contains the

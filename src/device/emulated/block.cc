@@ -163,7 +163,10 @@ bool Multiprocessor::run_warp(int first) {
 
 void Multiprocessor::run_block() {
   std::fill(states_.begin(), states_.end(), State::ready);
-  for (Thread& one : threads_) one.copies.clear();
+  for (Thread& one : threads_) {
+    one.copies.clear();
+    one.exchanges = 0;
+  }
   const auto threads = std::ssize(states_);
   std::vector<int> warps(static_cast<std::size_t>((threads + kWarp - 1) / kWarp));
   std::iota(warps.begin(), warps.end(), 0);

@@ -29,7 +29,10 @@ Fiber::Fiber(void (*function)()) : to_begin_(function) {
   void* const memory = mmap(nullptr, guard() + kStack, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) throw std::bad_alloc();
   stack_ = static_cast<std::byte*>(memory) + guard();  // it grows down
-  mprotect(stack_, kStack, PROT_READ | PROT_WRITE);
+  if (mprotect(stack_, kStack, PROT_READ | PROT_WRITE) != 0) {
+    munmap(memory, guard() + kStack);
+    throw std::bad_alloc();
+  }
 }
 
 Fiber::~Fiber() {

@@ -36,28 +36,43 @@ bool is_of_task(const Record& record, const std::string& task) {
 std::vector<const Record*> chosen(const std::vector<Record>& records, const TradeoffChoice& choice) {
   std::vector<const Record*> out;
   bool has_quality = false;
+  std::set<std::string> timed;
+  std::set<std::string> untimed;
   for (const auto& record : records) {
     const bool fits = record.skipped.empty() && is_of_task(record, choice.task) &&
                       (choice.protocol.empty() || protocol_of(record.key) == choice.protocol);
     if (!fits || (!is_score(choice.quality) && !record.values.contains(choice.quality))) continue;
     has_quality = true;
-    if (choice.cost == Cost::bytes || reading_ms(record)) out.push_back(&record);
+    const bool is_usable = choice.cost == Cost::bytes || reading_ms(record);
+    if (is_usable) out.push_back(&record);
+    (is_usable ? timed : untimed).insert(described(method_of(record)));
   }
   if (!has_quality)
     throw InputError(fmt::format("no record{}{} has {}", choice.task.empty() ? "" : " of " + choice.task,
-                                 choice.protocol.empty() ? "" : ", " + choice.protocol + ",",
+                                 choice.protocol.empty() ? "" : " with the protocol " + choice.protocol,
                                  is_score(choice.quality) ? "a score" : "the value " + choice.quality));
   if (out.empty())
     throw InputError("no record has the time of one method alone: measure with winnow eval --alone for --over time");
+  std::erase_if(untimed, [&](const auto& method) { return timed.contains(method); });
+  if (!untimed.empty())
+    throw InputError(
+        fmt::format("no record has the time of {}: measure it with winnow eval --alone, too", listed(untimed)));
   return out;
 }
 
 void check_alike(const std::vector<const Record*>& records) {
   std::set<std::string> models;
   std::set<std::string> protocols;
+  std::map<MethodKey, std::set<std::string>> calibrations;
   for (const Record* record : records) {
     models.insert(record->model_hash);
     protocols.insert(protocol_of(record->key));
+    calibrations[method_of(*record)].insert(record->key.calibration);
+  }
+  for (const auto& [method, files] : calibrations) {
+    if (files.size() > 1)
+      throw InputError(
+          fmt::format("the records of {} are of {} calibrations: a plot shows one", described(method), files.size()));
   }
   if (models.size() > 1)
     throw InputError(fmt::format("the records are of {} models ({}): a plot shows one", models.size(), listed(models)));
