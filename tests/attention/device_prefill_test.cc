@@ -135,7 +135,7 @@ TEST_F(DevicePrefill, records_the_rows_that_are_asked_for) {
   }
 }
 
-/// What copies of tokens, so far behind them, attend to.
+/// Attention from copies of tokens, so far behind them.
 Observing of_copies(int distance, KeyRange recorded) {
   Observing out{{}, recorded, {}, distance};
   for (const auto reduction : {Reduction::sum, Reduction::max})
